@@ -10,7 +10,8 @@
  * mcp_request and finish it exactly once, at once or later, from any thread; also when it was
  * cancelled meanwhile (nothing is sent then, but the memory goes). Texts given to the finishing
  * functions are JSON, written by json_writer; they are copied or sent before the call returns.
- * Nothing in this header is called with a lock of the room held, so handlers may call anything. */
+ * Handlers are called with no lock of the room held and may call anything in this header; only the row
+ * callbacks (session_…, task_save, task_load, task_delete) may not call back. */
 #ifndef DAIS_MCP_MCP_H
 #define DAIS_MCP_MCP_H
 
@@ -223,8 +224,9 @@ struct str mcp_request_method(const struct mcp_request *req);
 
 bool mcp_is_cancelled(struct mcp_request *req);
 /* `cancel` is called once, from any thread, when the client gives the request up; at once if it did
- * already. It must not finish the request before it returns from mcp_on_cancel. Work that was
- * started goes on; only the waiting ends. */
+ * already. It may finish the request, so whoever set it must not touch the request afterwards without a
+ * lock of its own. It can come while another thread is about to finish; the request stays valid during
+ * the call. Work that was started goes on; only the waiting ends. */
 void mcp_on_cancel(struct mcp_request *req, void (*cancel)(struct mcp_request *req, void *context),
 	void *context);
 
