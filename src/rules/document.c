@@ -249,8 +249,7 @@ static void read_document(struct reading *r, struct str text)
 	const struct yaml *root;
 
 	if (yaml_read(text, r->scratch, &root, &error) != 0) {
-		r->errors = 1;
-		r->first_at = error.at;
+		count_error(r, error.at);
 		(void)fail_field(r->f, error.path, STR_NONE, "%.*s at line %u, column %u", STRF(error.reason),
 			error.at.line, error.at.column);
 		return;

@@ -151,6 +151,8 @@ struct str path_text(struct arena *arena, const struct path *path);
 /* An error: the document will be refused, reading goes on to find the others. */
 void refuse(struct reading *r, const struct path *path, struct yaml_place at, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Call before the field of an error is added to r->f by other means. */
+void count_error(struct reading *r, struct yaml_place at);
 void remark(struct reading *r, const char *code, const struct path *path, struct yaml_place at,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* "; did you mean \"required\"?" or "". */
