@@ -359,6 +359,28 @@ static void names_and_lists_have_limits(void **state)
 	refused(s, text.p, "work_item_schemas.a.notes", "at most 200 are allowed");
 }
 
+static void schemas_and_their_seats_have_limits(void **state)
+{
+	struct story *s = *state;
+	struct buf text;
+
+	buf_init(&text, s->arena, SIZE_MAX);
+	buf_add_str(&text, STR("work_item_schemas:\n"));
+	for (int i = 0; i <= LIMIT_SCHEMAS; i++)
+		buf_printf(&text, "  t%d: {}\n", i);
+	buf_add_char(&text, '\0');
+	refused(s, text.p, "work_item_schemas", "501 schemas, at most 500");
+	text.n = 0;
+	buf_add_str(&text, STR("work_item_schemas: {a: {default_traits: [t0, t1, t2, t3, t4]}}\ntraits:\n"));
+	for (int t = 0; t < 5; t++) {
+		buf_printf(&text, "  t%d:\n    seats:\n", t);
+		for (int i = 0; i < 41; i++)
+			buf_printf(&text, "    - {name: s%d_%d, phase: work}\n", t, i);
+	}
+	buf_add_char(&text, '\0');
+	refused(s, text.p, "work_item_schemas.a.seats", "205 seats");
+}
+
 static void warnings_have_a_limit(void **state)
 {
 	struct story *s = *state;
@@ -434,6 +456,7 @@ int main(void)
 		STORY(an_isolated_project_has_no_traits_of_the_global_layer),
 		STORY(the_project_block_is_read),
 		STORY(names_and_lists_have_limits),
+		STORY(schemas_and_their_seats_have_limits),
 		STORY(warnings_have_a_limit),
 		STORY(shared_lists_do_not_multiply_a_document),
 		STORY(a_document_lives_as_long_as_it_is_held),
