@@ -321,7 +321,7 @@ struct http_guard;
  * As on_head of http/http.h: 0 with *max_body, or -1 and answered. `guard` adds the CORS fields. */
 int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	size_t *max_body);
-/* on_request for an exchange that passed mcp_http_head. Uses the exchange's data pointer. */
+/* on_request for an exchange that passed mcp_http_head. */
 void mcp_http_request(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller);
 /* Answer with a bare status and a JSON-RPC error without id, as the endpoint's other refusals look. */
