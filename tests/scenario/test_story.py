@@ -4,16 +4,20 @@ An item cannot start without its required note, and the refusal names the note; 
 through; finishing it unblocks what waited, and finishing that closes the parent; a newcomer sees where
 everything stands with one call; and a crash in between loses nothing.
 """
-import asyncio
 import json
 
+import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 import harness
 from harness import refused
+
+# The two eras of the protocol: with a handshake, and without.
+MODES = ["legacy", "auto"]
 
 RULES = """
 work_item_schemas:
@@ -82,27 +86,20 @@ def test_the_story_by_rest(dais):
 class Mcp(harness.Tools):
     """The Python MCP client, driven from straight-line code."""
 
-    def __init__(self, loop, client):
-        self.loop, self.client = loop, client
+    def __init__(self, portal, client):
+        self.portal, self.client = portal, client
 
     def envelope(self, tool, arguments):
-        answer = self.loop.run_until_complete(self.client.call_tool(tool, arguments))
+        answer = self.portal.call(self.client.call_tool, tool, arguments)
         assert answer.structured_content is not None, answer
         assert json.loads(answer.content[0].text) == answer.structured_content
         return answer.structured_content
 
 
-def by_mcp(transport, play):
-    loop = asyncio.new_event_loop()
-    client = Client(transport)
-    try:
-        loop.run_until_complete(client.__aenter__())
-        try:
-            play(Mcp(loop, client))
-        finally:
-            loop.run_until_complete(client.__aexit__(None, None, None))
-    finally:
-        loop.close()
+def by_mcp(transport, play, mode):
+    with start_blocking_portal() as portal:
+        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
+            play(Mcp(portal, client))
 
 
 def stdio(dais, *flags):
@@ -110,18 +107,20 @@ def stdio(dais, *flags):
                                               args=["mcp-stdio", "--state", str(dais.state), *flags]))
 
 
-def test_the_story_by_mcp_over_stdio(dais):
-    by_mcp(stdio(dais, "--no-spawn"), lambda caller: tell(dais, caller))
+@pytest.mark.parametrize("mode", MODES)
+def test_the_story_by_mcp_over_stdio(dais, mode):
+    by_mcp(stdio(dais, "--no-spawn"), lambda caller: tell(dais, caller), mode)
 
 
-def test_the_story_by_mcp_over_stdio_while_the_server_restarts(dais):
-    by_mcp(stdio(dais, "--no-spawn"), lambda caller: tell(dais, caller, between=dais.restart))
+@pytest.mark.parametrize("mode", MODES)
+def test_the_story_by_mcp_over_stdio_while_the_server_restarts(dais, mode):
+    by_mcp(stdio(dais, "--no-spawn"), lambda caller: tell(dais, caller, between=dais.restart), mode)
 
 
-def test_the_story_by_mcp_over_http(dais):
-    import httpx2
+@pytest.mark.parametrize("mode", MODES)
+def test_the_story_by_mcp_over_http(dais, mode):
     client = httpx2.AsyncClient(headers={"Authorization": f"Bearer {dais.admin_token}"}, timeout=60)
-    by_mcp(streamable_http_client(dais.url + "/mcp", http_client=client), lambda caller: tell(dais, caller))
+    by_mcp(streamable_http_client(dais.url + "/mcp", http_client=client), lambda caller: tell(dais, caller), mode)
 
 
 def test_what_was_told_is_still_true_after_a_crash(dais):
