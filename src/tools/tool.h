@@ -23,6 +23,11 @@ struct operation {
 	int (*check)(const void *args, struct str path, struct failure *f);
 	/* More capabilities that these very arguments need. */
 	unsigned (*also_needs)(const void *args);
+	/* On the caller's thread before a change is queued: what needs I/O of its own (reading a file). */
+	int (*prepare)(struct call *call, void *args, struct failure *f);
+	/* A replay of a stored result: may add members that depend on the present ("stale":true). */
+	int (*replayed)(struct tx *tx, struct call *call, const json_t *stored, struct json_writer *out,
+		struct failure *f);
 	const char *returns; /* for the manual: {deleted,notFound} */
 	const enum failure_code *errors;
 	size_t error_count;
@@ -47,6 +52,16 @@ struct tool {
 #define ERRORS(...) \
 	.errors = (const enum failure_code[]){__VA_ARGS__}, \
 	.error_count = sizeof((const enum failure_code[]){__VA_ARGS__}) / sizeof(enum failure_code)
+
+/* Every tool, in the order of tools/list. */
+extern const struct tool *const tool_table[];
+extern const size_t tool_count;
+
+const struct tool *tool_find(struct str name);
+/* The operation of this name, or NULL; *is_select tells from which table. */
+const struct operation *tool_operation(const struct tool *tool, struct str name, bool *is_select);
+/* At least one operation belongs to the profile. */
+bool tool_in_profile(const struct tool *tool, enum profile profile);
 
 extern const struct tool tool_items_read, tool_items_write, tool_notes_read, tool_notes_write, tool_deps_read,
 	tool_deps_write, tool_advance, tool_docs_read, tool_docs_write, tool_config, tool_report;

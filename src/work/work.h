@@ -23,6 +23,12 @@ struct call {
 	struct str select;	 /* name of the running operation */
 	struct str filters;	 /* digest of its arguments without cursor, limit and projection */
 	bool short_ids;
+	bool is_atomic; /* the first failure undoes the whole call */
+	const char *config_dir; /* directory that holds .dais/; NULL: none */
+	/* What the running op tells the frame beside its result; reset for each op. */
+	bool is_partial;	 /* changes stand, but the element counts as partial_failure */
+	struct str once_members; /* members of this answer alone: never stored (a fresh token) … */
+	struct str again_members; /* … and what a replay shows in their place */
 	bool has_claimed; /* a claim was made by an earlier op of this call */
 	/* What must be on record although the operation is undone (transition.rejected): set before
 	 * returning -1; the frame runs it after the undo, under a savepoint of its own. */
