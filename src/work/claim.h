@@ -13,7 +13,7 @@ int claim_expect_gen(struct snapshot *s, struct call *call, const struct item *i
 int claim_note_lapse(struct tx *tx, const struct item *item, struct failure *f);
 /* The event claim.released of the present holder. */
 int claim_released_event(struct tx *tx, const struct item *item, const char *reason, const char *cause,
-	struct failure *f);
+	struct str summary, struct failure *f);
 /* Seconds between heartbeats of a claim with this ttl. */
 int64_t claim_cadence(int64_t ttl_seconds);
 
