@@ -1,0 +1,184 @@
+/* The event log, principals and sequences: rows that every mutation makes. */
+#include "store/private.h"
+
+#include <assert.h>
+
+static const struct event_info table[] = {
+#define EVENT(name, number, wire, stream, data) {EVENT_##name, wire, stream},
+#include "store/event.def"
+#undef EVENT
+};
+
+const struct actor actor_system = {
+	.id = {"system", 6}, .kind = PRINCIPAL_SYSTEM, .verification = VERIFICATION_ABSENT, .req_id = ""};
+
+const struct event_info *event_info(int type)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if ((int)table[i].type == type)
+			return &table[i];
+	return NULL;
+}
+
+const struct event_info *event_find(struct str wire)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (str_eq(wire, str_of(table[i].wire)))
+			return &table[i];
+	return NULL;
+}
+
+const char *principal_kind_name(enum principal_kind kind)
+{
+	static const char *const names[] = {"local", "user", "agent", "seat", "system"};
+
+	return names[kind];
+}
+
+const char *verification_name(enum verification verification)
+{
+	static const char *const names[] = {"absent", "unchecked", "verified", "rejected", "unavailable"};
+
+	return names[verification];
+}
+
+SQL(SQL_EVENT_ADD,
+	"INSERT INTO event (seq, id, at, type, root_n, item_n, entity_id, actor_n, verification, run_n, seat,"
+	" req_id, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+
+int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
+	struct str data, struct failure *f)
+{
+	struct store *store = tx->snapshot.store;
+	int64_t actor_n;
+	struct id id;
+
+	if (tx_actor(tx, &actor_n, f) != 0)
+		return -1;
+	id_generate(&id);
+	if (tx_run(tx, f, SQL_EVENT_ADD, "ibiiiobiiosss", store->next_seq, id, tx->snapshot.now,
+		    (int64_t)type, root_n, item_n == 0 ? NULL : &item_n, entity, actor_n,
+		    (int64_t)tx->actor->verification, tx->actor->run_n == 0 ? NULL : &tx->actor->run_n,
+		    tx->actor->seat, str_of(tx->actor->req_id), data.n == 0 ? STR("{}") : data) < 0)
+		return -1;
+	store->next_seq++;
+	return 0;
+}
+
+SQL(SQL_PRINCIPAL_FIND, "SELECT n FROM principal WHERE id = $1");
+SQL(SQL_PRINCIPAL_ADD, "INSERT INTO principal (n, id, kind, parent) VALUES ($1, $2, $3, $4)");
+
+int principal_find(struct snapshot *s, struct str id, int64_t *out, struct failure *f)
+{
+	int rc = query_int(s, out, f, SQL_PRINCIPAL_FIND, "s", id);
+
+	if (rc == 0)
+		*out = 0;
+	return rc < 0 ? -1 : 0;
+}
+
+int tx_principal(struct tx *tx, const struct actor *actor, int64_t *out, struct failure *f)
+{
+	if (principal_find(&tx->snapshot, actor->id, out, f) != 0)
+		return -1;
+	if (*out != 0)
+		return 0;
+	if (tx_next(tx, SEQ_PRINCIPAL, out, f) != 0)
+		return -1;
+	return tx_run(tx, f, SQL_PRINCIPAL_ADD, "isis", *out, actor->id, (int64_t)actor->kind,
+		       actor->parent) < 0
+		? -1
+		: 0;
+}
+
+int tx_actor(struct tx *tx, int64_t *out, struct failure *f)
+{
+	if (tx->actor_n == 0 && tx_principal(tx, tx->actor, &tx->actor_n, f) != 0)
+		return -1;
+	*out = tx->actor_n;
+	return 0;
+}
+
+SQL(SQL_MAX_ITEM, "SELECT max(n) FROM item");
+SQL(SQL_MAX_NOTE, "SELECT max(n) FROM note");
+SQL(SQL_MAX_DEP, "SELECT max(n) FROM dep");
+SQL(SQL_MAX_LEASE, "SELECT max(n) FROM lease");
+SQL(SQL_MAX_LEASE_HISTORY, "SELECT max(n) FROM lease_history");
+SQL(SQL_MAX_DOCUMENT, "SELECT max(n) FROM document");
+SQL(SQL_MAX_RUN, "SELECT max(n) FROM run");
+SQL(SQL_MAX_RUN_SEAT, "SELECT max(n) FROM run_seat");
+SQL(SQL_MAX_RUN_REPORT, "SELECT max(n) FROM run_report");
+SQL(SQL_MAX_PRINCIPAL, "SELECT max(n) FROM principal");
+
+int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure *f)
+{
+	static const char *const newest[SEQ_COUNT] = {
+		[SEQ_ITEM] = SQL_MAX_ITEM,
+		[SEQ_NOTE] = SQL_MAX_NOTE,
+		[SEQ_DEP] = SQL_MAX_DEP,
+		[SEQ_LEASE] = SQL_MAX_LEASE,
+		[SEQ_LEASE_HISTORY] = SQL_MAX_LEASE_HISTORY,
+		[SEQ_DOCUMENT] = SQL_MAX_DOCUMENT,
+		[SEQ_RUN] = SQL_MAX_RUN,
+		[SEQ_RUN_SEAT] = SQL_MAX_RUN_SEAT,
+		[SEQ_RUN_REPORT] = SQL_MAX_RUN_REPORT,
+		[SEQ_PRINCIPAL] = SQL_MAX_PRINCIPAL,
+	};
+	int64_t *last = &tx->snapshot.store->sequences[sequence];
+
+	/* Numbers of work that was undone are skipped, not reused: other code may have kept them. */
+	if (*last == 0 && query_int(&tx->snapshot, last, f, newest[sequence], "") < 0)
+		return -1;
+	*out = ++*last;
+	return 0;
+}
+
+static struct write *write_of(struct tx *tx)
+{
+	return (struct write *)tx;
+}
+
+static int savepoint(struct tx *tx, const char *const *texts, const char *doing, struct failure *f)
+{
+	enum outcome outcome = db_exec(tx->snapshot.db, texts[write_of(tx)->depth]);
+
+	return outcome == DB_OK ? 0 : db_fail(tx->snapshot.db, outcome, doing, f);
+}
+
+int tx_mark(struct tx *tx, struct failure *f)
+{
+	static const char *const texts[MAX_MARKS] = {"SAVEPOINT s0", "SAVEPOINT s1", "SAVEPOINT s2",
+		"SAVEPOINT s3", "SAVEPOINT s4", "SAVEPOINT s5", "SAVEPOINT s6", "SAVEPOINT s7"};
+	struct write *write = write_of(tx);
+
+	assert(write->depth < MAX_MARKS);
+	if (savepoint(tx, texts, "savepoint", f) != 0)
+		return -1;
+	write->marks[write->depth++] =
+		(struct mark){.next_seq = tx->snapshot.store->next_seq, .actor_n = tx->actor_n};
+	return 0;
+}
+
+int tx_keep(struct tx *tx, struct failure *f)
+{
+	static const char *const texts[MAX_MARKS] = {"RELEASE s0", "RELEASE s1", "RELEASE s2", "RELEASE s3",
+		"RELEASE s4", "RELEASE s5", "RELEASE s6", "RELEASE s7"};
+
+	assert(write_of(tx)->depth > 0);
+	write_of(tx)->depth--;
+	return savepoint(tx, texts, "release", f);
+}
+
+int tx_undo(struct tx *tx, struct failure *f)
+{
+	static const char *const texts[MAX_MARKS] = {"ROLLBACK TO s0; RELEASE s0", "ROLLBACK TO s1; RELEASE s1",
+		"ROLLBACK TO s2; RELEASE s2", "ROLLBACK TO s3; RELEASE s3", "ROLLBACK TO s4; RELEASE s4",
+		"ROLLBACK TO s5; RELEASE s5", "ROLLBACK TO s6; RELEASE s6", "ROLLBACK TO s7; RELEASE s7"};
+	struct write *write = write_of(tx);
+
+	assert(write->depth > 0);
+	write->depth--;
+	tx->snapshot.store->next_seq = write->marks[write->depth].next_seq;
+	tx->actor_n = write->marks[write->depth].actor_n;
+	return savepoint(tx, texts, "undo", f);
+}

@@ -1,0 +1,146 @@
+/* store/private.h - inside the store: connections, statements, and what the writer keeps. */
+#ifndef DAIS_STORE_PRIVATE_H
+#define DAIS_STORE_PRIVATE_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct migration {
+	int number;
+	const char *name;
+	const char *sql;
+};
+extern const struct migration migrations[];
+extern const size_t migration_count;
+
+/* What a database operation came to; the dialect maps its library's codes to these. */
+enum outcome { DB_OK, DB_ROW, DB_DONE, DB_FULL, DB_READONLY, DB_TIMEOUT, DB_BUSY, DB_FATAL };
+
+enum db_mode { DB_READ, DB_WRITE, DB_CREATE };
+
+/* ---- dialect: sqlite.c ---- */
+int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f);
+void db_close(struct db *db);
+/* Cached by text; a statement in use is prepared again. NULL with *f filled. */
+struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
+void stmt_release(struct stmt *stmt);
+void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
+void stmt_bind_text(struct stmt *stmt, int at, struct str value);  /* absent = NULL */
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value); /* absent = NULL */
+enum outcome stmt_step(struct stmt *stmt);
+struct db *stmt_db(struct stmt *stmt);
+int64_t stmt_int(struct stmt *stmt, int column);
+double stmt_real(struct stmt *stmt, int column);
+bool stmt_is_null(struct stmt *stmt, int column);
+struct str stmt_text(struct stmt *stmt, int column); /* valid until the next step */
+struct str stmt_bytes(struct stmt *stmt, int column);
+int64_t db_changes(struct db *db);
+/* Run fixed text without parameters or rows. */
+enum outcome db_exec(struct db *db, const char *sql);
+/* The connection lost its transaction (the library rolled it back by itself). */
+bool db_transaction_lost(struct db *db);
+/* Reads past this moment of the monotonic clock end with DB_TIMEOUT; 0: no deadline. */
+void db_deadline(struct db *db, int64_t mono_ms);
+/* Log the library's text and fill *f by what the outcome means for a caller. Returns -1. */
+int db_fail(struct db *db, enum outcome outcome, const char *doing, struct failure *f);
+void db_note_outcome(struct db *db, enum outcome outcome);
+enum outcome db_worst(struct db *db); /* DB_FULL or DB_READONLY seen since the last clear */
+void db_clear_worst(struct db *db);
+
+/* Passive checkpoint; frames in the log and frames moved. */
+enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
+int64_t db_wal_frames(struct db *db); /* after the last commit */
+int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
+	struct failure *f);
+
+/* ---- file.c: what stands before SQL ---- */
+struct store_lock;
+/* Header of the file read without SQLite: refuses other programs' and newer databases untouched. */
+int file_check(const char *path, bool may_create, bool *out_is_new, struct failure *f);
+int file_lock(const char *path, struct store_lock **out, struct failure *f);
+void file_unlock(struct store_lock *lock);
+int64_t file_free_bytes(const char *path);
+int reserve_make(const char *database, struct failure *f);
+void reserve_release(const char *database);
+
+int migrate(struct db *db, const char *path, bool is_new, struct failure *f);
+
+/* ---- the store ---- */
+#define APPLICATION_ID 0x44414953 /* "DAIS" */
+#define MAX_FOLLOWERS 8
+#define MAX_READ_CONNECTIONS 16
+
+struct follower {
+	void (*wake)(void *context, int64_t newest);
+	void *context;
+};
+
+struct store {
+	char *path;
+	struct store_lock *lock;
+	struct db *writer_db; /* owner: writer thread */
+	unsigned reader_count;
+
+	pthread_t writer, checkpointer, readers[8];
+	bool has_writer, has_checkpointer;
+	unsigned readers_started;
+
+	pthread_mutex_t queue_lock;
+	pthread_cond_t queue_more;
+	struct store_job *queue_head, **queue_tail; /* guarded by queue_lock */
+	size_t queue_length;
+	bool is_closing;
+
+	pthread_mutex_t read_lock;
+	pthread_cond_t read_more;
+	struct store_read *read_head, **read_tail;
+	size_t read_length;
+	bool read_closing;
+
+	pthread_mutex_t pool_lock;
+	pthread_cond_t pool_more;
+	struct db *pool[MAX_READ_CONNECTIONS]; /* idle read connections */
+	unsigned pool_idle, pool_made;
+
+	pthread_mutex_t checkpoint_lock;
+	pthread_cond_t checkpoint_more;
+	bool checkpoint_due, checkpoint_closing;
+
+	struct follower followers[MAX_FOLLOWERS];
+	size_t follower_count;
+
+	_Atomic int64_t newest;	  /* last committed event */
+	int64_t next_seq;	  /* owner: writer thread */
+	int64_t last_now;	  /* owner: writer thread; never runs backwards */
+	int64_t sequences[SEQ_COUNT]; /* owner: writer thread; last handed out, 0: unknown */
+
+	atomic_bool is_full;
+	_Atomic int64_t full_checked_at; /* monotonic */
+	_Atomic int64_t commits, calls, wal_frames, busy_us;
+};
+
+/* Undo stack of what SQL does not know. */
+struct mark {
+	int64_t next_seq;
+	int64_t actor_n;
+};
+#define MAX_MARKS 8
+
+/* A transaction as the writer holds it; struct tx is its first member. */
+struct write {
+	struct tx tx;
+	struct store *store;
+	struct mark marks[MAX_MARKS];
+	int depth;
+};
+
+int write_begin(struct store *store, struct write *write, struct failure *f);
+int write_commit(struct store *store, struct write *write, struct failure *f);
+void write_rollback(struct store *store, struct write *write);
+void *writer_main(void *store);
+void *reader_main(void *store);
+void *checkpointer_main(void *store);
+
+#endif

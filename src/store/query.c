@@ -1,0 +1,215 @@
+/* Queries and statements as the rooms above write them. */
+#include "store/private.h"
+
+#include "base/limits.h"
+
+#include <assert.h>
+
+static int bind_all(struct stmt *stmt, const char *types, va_list args)
+{
+	for (int at = 1; *types != '\0'; types++, at++) {
+		switch (*types) {
+		case 'i':
+			stmt_bind_int(stmt, at, va_arg(args, int64_t));
+			break;
+		case 's':
+			stmt_bind_text(stmt, at, va_arg(args, struct str));
+			break;
+		case 'z':
+			stmt_bind_text(stmt, at, str_of(va_arg(args, const char *)));
+			break;
+		case 'b': {
+			struct id id = va_arg(args, struct id);
+
+			stmt_bind_bytes(stmt, at, (struct str){(const char *)id.b, sizeof(id.b)});
+			break;
+		}
+		case 'x':
+			stmt_bind_bytes(stmt, at, va_arg(args, struct str));
+			break;
+		case 'o': {
+			const int64_t *value = va_arg(args, const int64_t *);
+
+			if (value == NULL)
+				stmt_bind_text(stmt, at, STR_NONE);
+			else
+				stmt_bind_int(stmt, at, *value);
+			break;
+		}
+		default:
+			assert(!"a letter of query()");
+		}
+	}
+	return 0;
+}
+
+int query(struct snapshot *s, struct query *q, struct failure *f, const char *sql, const char *types, ...)
+{
+	va_list args;
+
+	q->snapshot = s;
+	q->stmt = db_prepare(s->db, sql, f);
+	if (q->stmt == NULL)
+		return -1;
+	va_start(args, types);
+	(void)bind_all(q->stmt, types, args);
+	va_end(args);
+	return 0;
+}
+
+int query_next(struct query *q, struct failure *f)
+{
+	enum outcome outcome = stmt_step(q->stmt);
+
+	if (outcome == DB_ROW)
+		return 1;
+	if (outcome == DB_DONE)
+		return 0;
+	return db_fail(q->snapshot->db, outcome, "read", f);
+}
+
+void query_end(struct query *q)
+{
+	stmt_release(q->stmt);
+	q->stmt = NULL;
+}
+
+void query_endp(struct query *q)
+{
+	query_end(q);
+}
+
+int64_t col_int(const struct query *q, int column)
+{
+	return stmt_int(q->stmt, column);
+}
+
+double col_real(const struct query *q, int column)
+{
+	return stmt_real(q->stmt, column);
+}
+
+bool col_is_null(const struct query *q, int column)
+{
+	return stmt_is_null(q->stmt, column);
+}
+
+struct str col_str(const struct query *q, int column)
+{
+	return str_dup(q->snapshot->arena, stmt_text(q->stmt, column));
+}
+
+struct id col_id(const struct query *q, int column)
+{
+	struct str bytes = stmt_bytes(q->stmt, column);
+	struct id id = {0};
+
+	if (bytes.n == sizeof(id.b))
+		memcpy(id.b, bytes.p, sizeof(id.b));
+	return id;
+}
+
+bool col_equals(const struct query *q, int column, struct str expected)
+{
+	struct str bytes = stmt_bytes(q->stmt, column);
+
+	return bytes.n == expected.n && bytes_equal(bytes.p, expected.p, expected.n);
+}
+
+int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *sql, const char *types, ...)
+{
+	struct query q = {.snapshot = s, .stmt = db_prepare(s->db, sql, f)};
+	va_list args;
+	int rc;
+
+	if (q.stmt == NULL)
+		return -1;
+	va_start(args, types);
+	(void)bind_all(q.stmt, types, args);
+	va_end(args);
+	rc = query_next(&q, f);
+	if (rc == 1 && col_is_null(&q, 0))
+		rc = 0;
+	if (rc == 1)
+		*out = col_int(&q, 0);
+	query_end(&q);
+	return rc;
+}
+
+void sql_init(struct sql *sql, struct arena *arena)
+{
+	buf_init(&sql->text, arena, SIZE_MAX);
+	sql->arena = arena;
+	sql->count = 0;
+}
+
+void sql_add(struct sql *sql, const char *fragment)
+{
+	buf_add_str(&sql->text, str_of(fragment));
+}
+
+static struct sql_param *param(struct sql *sql, char type)
+{
+	struct sql_param *p = &sql->params[sql->count++];
+
+	assert(sql->count <= (int)(sizeof(sql->params) / sizeof(sql->params[0])));
+	buf_printf(&sql->text, "$%d", sql->count);
+	p->type = type;
+	return p;
+}
+
+void sql_int(struct sql *sql, int64_t value)
+{
+	param(sql, 'i')->number = value;
+}
+
+void sql_str(struct sql *sql, struct str value)
+{
+	param(sql, 's')->text = value;
+}
+
+void sql_id(struct sql *sql, struct id value)
+{
+	param(sql, 'x')->text =
+		(struct str){arena_copy(sql->arena, value.b, sizeof(value.b)), sizeof(value.b)};
+}
+
+int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql)
+{
+	q->snapshot = s;
+	q->stmt = db_prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
+	if (q->stmt == NULL)
+		return -1;
+	for (int i = 0; i < sql->count; i++) {
+		const struct sql_param *p = &sql->params[i];
+
+		if (p->type == 'i')
+			stmt_bind_int(q->stmt, i + 1, p->number);
+		else if (p->type == 's')
+			stmt_bind_text(q->stmt, i + 1, p->text);
+		else
+			stmt_bind_bytes(q->stmt, i + 1, p->text);
+	}
+	return 0;
+}
+
+int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...)
+{
+	struct db *db = tx->snapshot.db;
+	struct stmt *stmt = db_prepare(db, sql, f);
+	enum outcome outcome;
+	va_list args;
+
+	if (stmt == NULL)
+		return -1;
+	va_start(args, types);
+	(void)bind_all(stmt, types, args);
+	va_end(args);
+	do {
+		outcome = stmt_step(stmt);
+	} while (outcome == DB_ROW);
+	if (outcome != DB_DONE)
+		(void)db_fail(db, outcome, sql, f);
+	stmt_release(stmt);
+	return outcome == DB_DONE ? db_changes(db) : -1;
+}

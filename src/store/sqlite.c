@@ -1,0 +1,441 @@
+/* The SQLite dialect: connections, the statement cache, and what its result codes mean to us. */
+#include "store/private.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CACHE_SLOTS 512 /* power of two; statements beyond three quarters of it are not kept */
+
+struct stmt {
+	struct db *db;
+	sqlite3_stmt *handle;
+	char *sql; /* as the caller wrote it */
+	uint64_t hash;
+	bool in_use;
+	bool is_cached;
+};
+
+struct db {
+	sqlite3 *handle;
+	struct stmt *cache[CACHE_SLOTS];
+	size_t cached;
+	int64_t deadline;
+	int wal_frames;
+	enum outcome worst;
+};
+
+static enum outcome outcome_of(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_OK:
+		return DB_OK;
+	case SQLITE_ROW:
+		return DB_ROW;
+	case SQLITE_DONE:
+		return DB_DONE;
+	case SQLITE_FULL:
+		return DB_FULL;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		return DB_READONLY;
+	case SQLITE_INTERRUPT:
+		return DB_TIMEOUT;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return DB_BUSY;
+	case SQLITE_IOERR:
+		/* ext4 reports a full disk to a WAL write as an I/O error at times. */
+		return code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_FSYNC ||
+				code == SQLITE_IOERR_SHMSIZE
+			? DB_FULL
+			: DB_FATAL;
+	default:
+		return DB_FATAL;
+	}
+}
+
+void db_note_outcome(struct db *db, enum outcome outcome)
+{
+	if (outcome == DB_FULL || outcome == DB_READONLY)
+		db->worst = outcome;
+}
+
+enum outcome db_worst(struct db *db)
+{
+	return db->worst;
+}
+
+void db_clear_worst(struct db *db)
+{
+	db->worst = DB_OK;
+}
+
+static enum outcome result(struct db *db, int code)
+{
+	enum outcome outcome =
+		outcome_of(code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE
+				? code
+				: sqlite3_extended_errcode(db->handle));
+
+	db_note_outcome(db, outcome);
+	return outcome;
+}
+
+int db_fail(struct db *db, enum outcome outcome, const char *doing, struct failure *f)
+{
+	db_note_outcome(db, outcome);
+	log_line(outcome == DB_TIMEOUT ? LOG_WARN : LOG_ERROR, "store", doing,
+		{"cause", LOG_TEXT(sqlite3_errmsg(db->handle))},
+		{"code", LOG_INT(sqlite3_extended_errcode(db->handle))});
+	switch (outcome) {
+	case DB_FULL:
+		return fail(f, FAIL_STORAGE_FULL, "The disk that holds the store is full; nothing was changed.");
+	case DB_READONLY:
+		return fail(f, FAIL_STORAGE_FULL, "The store cannot be written; nothing was changed.");
+	case DB_TIMEOUT:
+		(void)fail(f, FAIL_UNAVAILABLE, "This took too long; narrow it down.");
+		f->retry_after_ms = 1000;
+		return -1;
+	case DB_BUSY:
+		(void)fail(f, FAIL_UNAVAILABLE, "The store is busy.");
+		f->retry_after_ms = 1000;
+		return -1;
+	default:
+		return fail(f, FAIL_INTERNAL, "The store failed; the cause is in the server's log.");
+	}
+}
+
+static int on_wal(void *context, sqlite3 *handle, const char *name, int frames)
+{
+	struct db *db = context;
+
+	(void)handle;
+	(void)name;
+	db->wal_frames = frames;
+	return SQLITE_OK;
+}
+
+static int on_progress(void *context)
+{
+	const struct db *db = context;
+
+	return db->deadline != 0 && clock_mono_ms() > db->deadline;
+}
+
+static enum outcome configure(struct db *db, enum db_mode mode)
+{
+	enum outcome outcome;
+
+	(void)sqlite3_extended_result_codes(db->handle, 1);
+	(void)sqlite3_busy_timeout(db->handle, 5000);
+	(void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	(void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	if (mode == DB_CREATE && db_exec(db, "PRAGMA page_size = 4096") != DB_OK)
+		return DB_FATAL;
+	outcome = db_exec(db, "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
+			      " PRAGMA cache_size = -8192; PRAGMA recursive_triggers = OFF");
+	if (outcome != DB_OK)
+		return outcome;
+	if (mode == DB_READ) {
+		sqlite3_progress_handler(db->handle, 1000, on_progress, db);
+		return db_exec(db, "PRAGMA query_only = ON; PRAGMA mmap_size = 268435456");
+	}
+	(void)sqlite3_wal_hook(db->handle, on_wal, db);
+	return db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+			   " PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = -1");
+}
+
+int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
+{
+	struct db *db = calloc(1, sizeof(*db));
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
+	enum outcome outcome;
+
+	if (db == NULL)
+		abort();
+	if (mode == DB_CREATE)
+		flags |= SQLITE_OPEN_CREATE;
+	outcome = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? DB_OK : DB_FATAL;
+	if (outcome == DB_OK)
+		outcome = configure(db, mode);
+	if (outcome != DB_OK) {
+		(void)db_fail(db, outcome, "open the database", f);
+		db_close(db);
+		return -1;
+	}
+	*out = db;
+	return 0;
+}
+
+static void stmt_destroy(struct stmt *stmt)
+{
+	(void)sqlite3_finalize(stmt->handle);
+	free(stmt->sql);
+	free(stmt);
+}
+
+void db_close(struct db *db)
+{
+	if (db == NULL)
+		return;
+	for (size_t i = 0; i < CACHE_SLOTS; i++)
+		if (db->cache[i] != NULL)
+			stmt_destroy(db->cache[i]);
+	(void)sqlite3_close(db->handle);
+	free(db);
+}
+
+/* $n is a name to SQLite, numbered by its first appearance; ?n is the position we mean. */
+static char *positional(const char *sql)
+{
+	char *text = strdup(sql);
+
+	if (text == NULL)
+		abort();
+	for (char *p = text; *p != '\0'; p++)
+		if (*p == '$' && p[1] >= '0' && p[1] <= '9')
+			*p = '?';
+	return text;
+}
+
+static uint64_t hash_of(const char *sql)
+{
+	uint64_t hash = 1469598103934665603U;
+
+	for (; *sql != '\0'; sql++)
+		hash = (hash ^ (unsigned char)*sql) * 1099511628211U;
+	return hash;
+}
+
+static struct stmt *prepare(struct db *db, const char *sql, uint64_t hash, struct failure *f)
+{
+	struct stmt *stmt = calloc(1, sizeof(*stmt));
+	char *text = positional(sql);
+	int code;
+
+	if (stmt == NULL)
+		abort();
+	code = sqlite3_prepare_v3(db->handle, text, -1, SQLITE_PREPARE_PERSISTENT, &stmt->handle, NULL);
+	free(text);
+	if (code != SQLITE_OK) {
+		(void)db_fail(db, result(db, code), sql, f);
+		free(stmt);
+		return NULL;
+	}
+	stmt->db = db;
+	stmt->hash = hash;
+	stmt->sql = strdup(sql);
+	if (stmt->sql == NULL)
+		abort();
+	return stmt;
+}
+
+struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f)
+{
+	uint64_t hash = hash_of(sql);
+	size_t slot = hash & (CACHE_SLOTS - 1);
+	struct stmt *stmt;
+
+	for (; db->cache[slot] != NULL; slot = (slot + 1) & (CACHE_SLOTS - 1)) {
+		stmt = db->cache[slot];
+		if (stmt->hash == hash && !stmt->in_use && strcmp(stmt->sql, sql) == 0) {
+			stmt->in_use = true;
+			return stmt;
+		}
+	}
+	stmt = prepare(db, sql, hash, f);
+	if (stmt == NULL)
+		return NULL;
+	stmt->in_use = true;
+	if (db->cached < CACHE_SLOTS / 4 * 3) {
+		stmt->is_cached = true;
+		db->cache[slot] = stmt;
+		db->cached++;
+	}
+	return stmt;
+}
+
+void stmt_release(struct stmt *stmt)
+{
+	if (stmt == NULL)
+		return;
+	if (!stmt->is_cached) {
+		stmt_destroy(stmt);
+		return;
+	}
+	(void)sqlite3_reset(stmt->handle);
+	(void)sqlite3_clear_bindings(stmt->handle);
+	stmt->in_use = false;
+}
+
+struct db *stmt_db(struct stmt *stmt)
+{
+	return stmt->db;
+}
+
+/* Parameters beyond what the text uses are a mistake of ours. */
+static void bound(int code)
+{
+	assert(code == SQLITE_OK);
+	(void)code;
+}
+
+void stmt_bind_int(struct stmt *stmt, int at, int64_t value)
+{
+	bound(sqlite3_bind_int64(stmt->handle, at, value));
+}
+
+void stmt_bind_text(struct stmt *stmt, int at, struct str value)
+{
+	bound(value.p == NULL ? sqlite3_bind_null(stmt->handle, at)
+			      : sqlite3_bind_text64(stmt->handle, at, value.p, value.n, SQLITE_TRANSIENT,
+					SQLITE_UTF8));
+}
+
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value)
+{
+	bound(value.p == NULL ? sqlite3_bind_null(stmt->handle, at)
+			      : sqlite3_bind_blob64(stmt->handle, at, value.p, value.n, SQLITE_TRANSIENT));
+}
+
+enum outcome stmt_step(struct stmt *stmt)
+{
+	return result(stmt->db, sqlite3_step(stmt->handle));
+}
+
+int64_t stmt_int(struct stmt *stmt, int column)
+{
+	return sqlite3_column_int64(stmt->handle, column);
+}
+
+double stmt_real(struct stmt *stmt, int column)
+{
+	return sqlite3_column_double(stmt->handle, column);
+}
+
+bool stmt_is_null(struct stmt *stmt, int column)
+{
+	return sqlite3_column_type(stmt->handle, column) == SQLITE_NULL;
+}
+
+struct str stmt_text(struct stmt *stmt, int column)
+{
+	const char *p = (const char *)sqlite3_column_text(stmt->handle, column);
+
+	return (struct str){p, p == NULL ? 0 : (size_t)sqlite3_column_bytes(stmt->handle, column)};
+}
+
+struct str stmt_bytes(struct stmt *stmt, int column)
+{
+	const char *p = sqlite3_column_blob(stmt->handle, column);
+
+	return (struct str){p, p == NULL ? 0 : (size_t)sqlite3_column_bytes(stmt->handle, column)};
+}
+
+int64_t db_changes(struct db *db)
+{
+	return sqlite3_changes64(db->handle);
+}
+
+enum outcome db_exec(struct db *db, const char *sql)
+{
+	return result(db, sqlite3_exec(db->handle, sql, NULL, NULL, NULL));
+}
+
+bool db_transaction_lost(struct db *db)
+{
+	return sqlite3_get_autocommit(db->handle) != 0;
+}
+
+void db_deadline(struct db *db, int64_t mono_ms)
+{
+	db->deadline = mono_ms;
+}
+
+enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved)
+{
+	return result(db,
+		sqlite3_wal_checkpoint_v2(db->handle, NULL,
+			restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, frames, moved));
+}
+
+int64_t db_wal_frames(struct db *db)
+{
+	return db->wal_frames;
+}
+
+int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
+	struct failure *f)
+{
+	static const char *const indexes[] = {
+		"item_fts_text", "item_fts_trigram", "note_fts_text", "note_fts_trigram"};
+	static const char *const pragmas[] = {"PRAGMA integrity_check(20)", "PRAGMA foreign_key_check"};
+	int findings = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		sqlite3_stmt *stmt;
+
+		if (sqlite3_prepare_v2(db->handle, pragmas[i], -1, &stmt, NULL) != SQLITE_OK)
+			return db_fail(db, DB_FATAL, pragmas[i], f);
+		while (sqlite3_step(stmt) == SQLITE_ROW) {
+			struct str line = str_of((const char *)sqlite3_column_text(stmt, 0));
+
+			if (i == 0 && str_eq(line, STR("ok")))
+				continue;
+			found(context, str_printf(arena, "%s: %.*s", i == 0 ? "pages" : "foreign key of", STRF(line)));
+			findings++;
+		}
+		(void)sqlite3_finalize(stmt);
+	}
+	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++) {
+		char *sql = arena_printf(arena, "INSERT INTO %s (%s, rank) VALUES ('integrity-check', 1)",
+			indexes[i], indexes[i]);
+
+		if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK)
+			continue;
+		if ((sqlite3_errcode(db->handle) & 0xff) == SQLITE_READONLY)
+			continue; /* a read-only look cannot ask the search index */
+		found(context, str_printf(arena, "search index %s does not match its texts", indexes[i]));
+		findings++;
+	}
+	return findings;
+}
+
+int store_backup(const char *database, const char *file, struct failure *f)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	char *partial = arena_printf(arena, "%s.partial", file);
+	sqlite3 *from = NULL;
+	sqlite3 *to = NULL;
+	sqlite3_backup *backup = NULL;
+	int code = SQLITE_ERROR;
+
+	(void)remove(partial);
+	if (sqlite3_open_v2(database, &from, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+		sqlite3_open_v2(partial, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK) {
+		(void)sqlite3_busy_timeout(from, 5000);
+		backup = sqlite3_backup_init(to, "main", from, "main");
+	}
+	if (backup != NULL) {
+		/* All pages in one step: a snapshot, so that writers cannot make it start over. */
+		code = sqlite3_backup_step(backup, -1);
+		(void)sqlite3_backup_finish(backup);
+	}
+	if (code == SQLITE_DONE)
+		code = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) == SQLITE_OK
+			? SQLITE_DONE
+			: SQLITE_ERROR;
+	(void)sqlite3_close(to);
+	(void)sqlite3_close(from);
+	if (code == SQLITE_DONE && rename(partial, file) == 0)
+		return 0;
+	(void)remove(partial);
+	log_line(LOG_ERROR, "store", "backup failed", {"code", LOG_INT(code)});
+	return fail(f, FAIL_CANNOT_CREATE, "The backup could not be written to %s.", file);
+}

@@ -1,0 +1,346 @@
+/* The writer thread: many callers per commit, each under a savepoint of its own.
+ *
+ * Invariants
+ * (1) done(rc 0) is called only after the COMMIT that holds the change returned, with synchronous=FULL.
+ * (2) A caller's failure undoes that caller alone; a failed COMMIT fails every caller of the batch.
+ * (3) Followers are woken after (1), with a number that is committed.
+ * (4) `now` of a transaction never runs backwards, so stored times never do. */
+#include "store/private.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <sys/prctl.h>
+
+int write_begin(struct store *store, struct write *write, struct failure *f)
+{
+	enum outcome outcome = db_exec(store->writer_db, "BEGIN IMMEDIATE");
+	int64_t now = clock_wall_ms();
+
+	if (outcome != DB_OK)
+		return db_fail(store->writer_db, outcome, "begin", f);
+	if (now > store->last_now)
+		store->last_now = now;
+	*write = (struct write){.store = store};
+	write->tx.snapshot = (struct snapshot){.store = store, .db = store->writer_db, .now = store->last_now};
+	return 0;
+}
+
+int write_commit(struct store *store, struct write *write, struct failure *f)
+{
+	enum outcome outcome = db_exec(store->writer_db, "COMMIT");
+
+	if (outcome != DB_OK) {
+		(void)db_fail(store->writer_db, outcome, "commit", f);
+		write_rollback(store, write);
+		return -1;
+	}
+	atomic_fetch_add(&store->commits, 1);
+	atomic_fetch_add(&store->wal_frames, db_wal_frames(store->writer_db));
+	return 0;
+}
+
+void write_rollback(struct store *store, struct write *write)
+{
+	if (!db_transaction_lost(store->writer_db))
+		(void)db_exec(store->writer_db, "ROLLBACK"); /* nothing is left to do about a failure */
+	store->next_seq = atomic_load(&store->newest) + 1;
+	/* Sequences are asked again: rows that they stood for may be gone. */
+	memset(store->sequences, 0, sizeof(store->sequences));
+	write->depth = 0;
+}
+
+/* One caller inside the batch. -1 when the whole transaction is lost. */
+static int run_job(struct write *write, struct store_job *job)
+{
+	struct tx *tx = &write->tx;
+	struct failure broken;
+
+	tx->snapshot.arena = job->arena;
+	tx->actor = job->actor;
+	tx->actor_n = 0;
+	failure_init(&job->failure, job->arena);
+	failure_init(&broken, job->arena);
+	job->rc = tx_mark(tx, &job->failure);
+	if (job->rc != 0)
+		return -1;
+	job->rc = job->run(tx, job->arg, &job->failure);
+	if (db_transaction_lost(write->store->writer_db))
+		return -1;
+	assert(job->rc != 0 || write->depth == 1); /* marks of the job are all closed */
+	if (job->rc == 0 && tx_keep(tx, &job->failure) == 0)
+		return 0;
+	/* A job may fail between marks of its own. */
+	job->rc = -1;
+	while (write->depth > 0)
+		if (tx_undo(tx, &broken) != 0)
+			return -1;
+	return 0;
+}
+
+static struct store_job *take_one(struct store *store)
+{
+	struct store_job *job;
+
+	(void)pthread_mutex_lock(&store->queue_lock);
+	job = store->queue_head;
+	if (job != NULL) {
+		store->queue_head = job->next;
+		if (store->queue_head == NULL)
+			store->queue_tail = &store->queue_head;
+		store->queue_length--;
+		job->next = NULL;
+	}
+	(void)pthread_mutex_unlock(&store->queue_lock);
+	return job;
+}
+
+static void finish_batch(struct store *store, struct store_job *first, const struct failure *batch)
+{
+	int64_t before = atomic_load(&store->newest);
+	int64_t newest = store->next_seq - 1;
+
+	if (batch == NULL && newest > before) {
+		atomic_store(&store->newest, newest);
+		for (size_t i = 0; i < store->follower_count; i++)
+			store->followers[i].wake(store->followers[i].context, newest); /* (3) */
+	}
+	while (first != NULL) {
+		struct store_job *job = first;
+
+		first = job->next; /* done() may free the job */
+		if (batch != NULL) {
+			/* (2): what this caller did alone does not matter any more */
+			failure_copy(&job->failure, job->arena, batch);
+			job->rc = -1;
+		}
+		job->done(job->arg, job->rc, &job->failure);
+	}
+}
+
+/* The disk is full or read-only: say so for a while, give the reserve away, look again later. */
+static void note_full(struct store *store)
+{
+	if (db_worst(store->writer_db) != DB_FULL && db_worst(store->writer_db) != DB_READONLY)
+		return;
+	db_clear_worst(store->writer_db);
+	atomic_store(&store->full_checked_at, clock_mono_ms());
+	if (!atomic_exchange(&store->is_full, true))
+		reserve_release(store->path);
+}
+
+static void run_batch(struct store *store, struct store_job *job)
+{
+	int64_t started = clock_mono_us();
+	struct store_job *first = NULL;
+	struct store_job **end = &first;
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct failure failure;
+	struct write write = {.store = store};
+	bool is_broken = false;
+	int count = 0;
+
+	failure_init(&failure, arena);
+	is_broken = write_begin(store, &write, &failure) != 0;
+	while (job != NULL) {
+		*end = job;
+		end = &job->next;
+		count++;
+		if (!is_broken && run_job(&write, job) != 0) {
+			failure_copy(&failure, arena, &job->failure);
+			if (failure.code != FAIL_STORAGE_FULL)
+				(void)fail(&failure, FAIL_UNAVAILABLE,
+					"The store had to undo this batch; repeat the call.");
+			failure.retry_after_ms = 100;
+			write_rollback(store, &write);
+			is_broken = true;
+		}
+		if (is_broken || count >= LIMIT_BATCH_OPS || clock_mono_us() - started > LIMIT_BATCH_MS * 1000)
+			break;
+		job = take_one(store);
+	}
+	if (!is_broken)
+		is_broken = write_commit(store, &write, &failure) != 0; /* (1) */
+	atomic_fetch_add(&store->calls, count);
+	atomic_fetch_add(&store->busy_us, clock_mono_us() - started);
+	finish_batch(store, first, is_broken ? &failure : NULL);
+	note_full(store);
+}
+
+static void wake_checkpointer(struct store *store)
+{
+	(void)pthread_mutex_lock(&store->checkpoint_lock);
+	store->checkpoint_due = true;
+	(void)pthread_cond_signal(&store->checkpoint_more);
+	(void)pthread_mutex_unlock(&store->checkpoint_lock);
+}
+
+/* Pages of the log that a passive checkpoint starts at. */
+#define CHECKPOINT_FRAMES 1000
+
+static void tend_log(struct store *store)
+{
+	int64_t frames = db_wal_frames(store->writer_db);
+	int all;
+	int moved;
+
+	if (frames > LIMIT_WAL_BYTES / 4096) {
+		/* Under unbroken load a passive checkpoint may never reset the log. */
+		if (db_checkpoint(store->writer_db, true, &all, &moved) == DB_OK)
+			log_line(LOG_DEBUG, "store", "log restarted", {"frames", LOG_INT(all)});
+	} else if (frames >= CHECKPOINT_FRAMES) {
+		wake_checkpointer(store);
+	}
+}
+
+void *writer_main(void *context)
+{
+	struct store *store = context;
+
+	(void)prctl(PR_SET_NAME, "writer");
+	for (;;) {
+		struct store_job *job;
+
+		(void)pthread_mutex_lock(&store->queue_lock);
+		while (store->queue_head == NULL && !store->is_closing)
+			(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
+		(void)pthread_mutex_unlock(&store->queue_lock);
+		job = take_one(store);
+		if (job == NULL)
+			return NULL;
+		run_batch(store, job);
+		tend_log(store);
+	}
+}
+
+void *checkpointer_main(void *context)
+{
+	struct store *store = context;
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct failure failure;
+	struct db *db;
+
+	(void)prctl(PR_SET_NAME, "checkpointer");
+	failure_init(&failure, arena);
+	if (db_open(store->path, DB_WRITE, &db, &failure) != 0)
+		return NULL; /* the writer's own limit still bounds the log */
+	for (;;) {
+		bool closing;
+		int frames;
+		int moved;
+
+		(void)pthread_mutex_lock(&store->checkpoint_lock);
+		while (!store->checkpoint_due && !store->checkpoint_closing)
+			(void)pthread_cond_wait(&store->checkpoint_more, &store->checkpoint_lock);
+		store->checkpoint_due = false;
+		closing = store->checkpoint_closing;
+		(void)pthread_mutex_unlock(&store->checkpoint_lock);
+		if (closing)
+			break;
+		(void)db_checkpoint(db, false, &frames, &moved); /* tried again at the next wake-up */
+	}
+	db_close(db);
+	return NULL;
+}
+
+/* While the disk is full, one look at the free space per second decides. */
+static bool still_full(struct store *store)
+{
+	int64_t now = clock_mono_ms();
+	AUTO(arena_destroyp) struct arena *arena = NULL;
+	struct failure failure;
+
+	if (!atomic_load(&store->is_full))
+		return false;
+	if (now - atomic_load(&store->full_checked_at) < 1000)
+		return true;
+	atomic_store(&store->full_checked_at, now);
+	arena = arena_create();
+	failure_init(&failure, arena);
+	if (file_free_bytes(store->path) < 2 * (int64_t)LIMIT_RESERVE_BYTES ||
+		reserve_make(store->path, &failure) != 0)
+		return true;
+	atomic_store(&store->is_full, false);
+	log_line(LOG_INFO, "store", "there is space again");
+	return false;
+}
+
+int store_submit(struct store *store, struct store_job *job, struct failure *f)
+{
+	bool refused;
+
+	if (still_full(store) && !job->may_use_reserve) {
+		(void)fail(f, FAIL_STORAGE_FULL, "The disk that holds the store is full; nothing was changed.");
+		f->retry_after_ms = 1000;
+		return -1;
+	}
+	job->next = NULL;
+	(void)pthread_mutex_lock(&store->queue_lock);
+	refused = store->is_closing || store->queue_length >= LIMIT_WRITE_QUEUE || !store->has_writer;
+	if (!refused) {
+		*store->queue_tail = job;
+		store->queue_tail = &job->next;
+		store->queue_length++;
+		(void)pthread_cond_signal(&store->queue_more);
+	}
+	(void)pthread_mutex_unlock(&store->queue_lock);
+	if (!refused)
+		return 0;
+	(void)fail(f, FAIL_UNAVAILABLE, "The server has more writes waiting than it admits, or is stopping.");
+	f->retry_after_ms = 1000;
+	return -1;
+}
+
+struct waiter {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool is_done;
+	int rc;
+	struct failure *f;
+	int (*run)(struct tx *tx, void *arg, struct failure *f);
+	void *arg;
+};
+
+static int run_waiter(struct tx *tx, void *arg, struct failure *f)
+{
+	struct waiter *waiter = arg;
+
+	return waiter->run(tx, waiter->arg, f);
+}
+
+static void waiter_done(void *arg, int rc, struct failure *f)
+{
+	struct waiter *waiter = arg;
+
+	(void)pthread_mutex_lock(&waiter->lock);
+	waiter->rc = rc;
+	if (rc != 0)
+		failure_copy(waiter->f, waiter->f->arena, f);
+	waiter->is_done = true;
+	(void)pthread_cond_signal(&waiter->changed);
+	(void)pthread_mutex_unlock(&waiter->lock);
+}
+
+int store_write(struct store *store, int (*run)(struct tx *tx, void *arg, struct failure *f), void *arg,
+	const struct actor *actor, struct arena *arena, struct failure *f)
+{
+	struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
+		.changed = PTHREAD_COND_INITIALIZER,
+		.f = f,
+		.run = run,
+		.arg = arg};
+	struct store_job job = {
+		.run = run_waiter, .done = waiter_done, .arg = &waiter, .actor = actor, .arena = arena};
+
+	if (store_submit(store, &job, f) != 0)
+		return -1;
+	(void)pthread_mutex_lock(&waiter.lock);
+	while (!waiter.is_done)
+		(void)pthread_cond_wait(&waiter.changed, &waiter.lock);
+	(void)pthread_mutex_unlock(&waiter.lock);
+	(void)pthread_mutex_destroy(&waiter.lock);
+	(void)pthread_cond_destroy(&waiter.changed);
+	return waiter.rc;
+}
