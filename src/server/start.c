@@ -76,7 +76,7 @@ static int check_settings(const struct settings *settings, struct failure *f)
 	if (!str_eq(store, STR("sqlite")) && !str_starts(store, STR("sqlite:")))
 		return fail(f, FAIL_BAD_CONFIGURATION, "store must be sqlite or sqlite:FILE, got \"%.*s\".",
 			STRF(store));
-	if (settings_text(settings, SETTING_TLS_CERT).n > 0 != settings_text(settings, SETTING_TLS_KEY).n > 0)
+	if ((settings_text(settings, SETTING_TLS_CERT).n > 0) != (settings_text(settings, SETTING_TLS_KEY).n > 0))
 		return fail(f, FAIL_BAD_CONFIGURATION, "tls.cert and tls.key go together.");
 	if (!str_eq(settings_text(settings, SETTING_AUTH_MODE), STR("none")))
 		return 0;
