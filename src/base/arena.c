@@ -20,8 +20,15 @@ struct chunk {
 	char data[];
 };
 
+struct ending {
+	struct ending *next;
+	void (*release)(void *value);
+	void *value;
+};
+
 struct arena {
 	struct chunk *head;
+	struct ending *endings;
 	size_t next_size;
 	size_t total;
 };
@@ -52,6 +59,8 @@ void arena_destroy(struct arena *arena)
 {
 	if (arena == NULL)
 		return;
+	for (struct ending *ending = arena->endings; ending != NULL; ending = ending->next)
+		ending->release(ending->value);
 	for (struct chunk *chunk = arena->head; chunk != NULL;) {
 		struct chunk *next = chunk->next;
 
@@ -157,6 +166,14 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 	p = arena_vprintf(arena, fmt, args);
 	va_end(args);
 	return p;
+}
+
+void arena_at_end(struct arena *arena, void (*release)(void *value), void *value)
+{
+	struct ending *ending = ARENA_NEW(arena, struct ending);
+
+	*ending = (struct ending){arena->endings, release, value};
+	arena->endings = ending;
 }
 
 size_t arena_used(const struct arena *arena)

@@ -24,6 +24,8 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_siz
 char *arena_copy(struct arena *arena, const void *bytes, size_t n);
 char *arena_printf(struct arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *arena, const char *fmt, va_list args);
+/* Call `release(value)` when the arena ends, newest first: for what the arena cannot hold itself. */
+void arena_at_end(struct arena *arena, void (*release)(void *value), void *value);
 /* Bytes handed out so far; for limits and tests. */
 size_t arena_used(const struct arena *arena);
 

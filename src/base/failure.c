@@ -75,7 +75,8 @@ static int add_field(struct failure *f, enum failure_code code, struct str path,
 	struct failure_field **end = &f->fields;
 	struct failure_field *field;
 
-	if (!f->is_shape || (code == FAIL_UNKNOWN_PARAMETER && f->code != code)) {
+	if (!f->is_shape || f->code == FAIL_PAYLOAD_TOO_LARGE ||
+		(code == FAIL_UNKNOWN_PARAMETER && f->code != code)) {
 		/* An unknown name beats every other fault: its own list starts afresh. */
 		struct arena *arena = f->arena;
 		int index = f->index;

@@ -104,6 +104,8 @@ struct schema {
 	bool has_review; /* at least one note of role review */
 	const struct str *unknown_traits; /* named by the item, defined nowhere */
 	size_t unknown_trait_count;
+	const struct str *demoted_seats; /* second seat with `enters` of a phase, arrived by merging: hint only */
+	size_t demoted_seat_count;
 };
 
 struct rules_doc; /* one parsed document */
@@ -121,10 +123,16 @@ void rules_doc_unref(struct rules_doc *doc); /* accepts NULL */
 /* SHA-256 hex of the text without a leading BOM and with CRLF as LF. */
 struct str rules_fingerprint(struct arena *arena, struct str yaml);
 struct str rules_doc_fingerprint(const struct rules_doc *doc);
-/* Sections present that only the global document may have. */
+/* Warnings that need both layers, for a project's document when it is pushed or validated: default traits
+ * that neither layer defines, resources that neither describes. rules_parse gives them for a global
+ * document itself. Either may be NULL. */
+void rules_check_layers(const struct rules_doc *project, const struct rules_doc *global, struct warnings *warnings);
+/* Sections that are not honoured: unknown ones and, in a project's document, those that only the global
+ * one may have. Sections that only clients read are not listed. */
 size_t rules_doc_ignored(const struct rules_doc *doc, const struct str **out);
 /* project.rootId and project.name of the document, absent when not given. */
 struct str rules_doc_root_id(const struct rules_doc *doc);
+struct str rules_doc_project_name(const struct rules_doc *doc);
 
 /* Both layers as one call sees them. Either may be NULL. `version` is the project's document version
  * (the global one's when there is none), 0 when no document exists. */
@@ -136,7 +144,10 @@ struct rules_view {
 	bool is_degraded;	/* the stored text could not be read; an earlier good parse is served */
 };
 
-/* Resolve; results live in `arena` or in the documents (which the view keeps alive). */
+/* Resolve; results live in `arena` or in the documents (which the view keeps alive). Without a base
+ * schema (source RULES_NONE) there are no notes and no seats; resources and dispatch of the item's traits
+ * hold all the same. In isolated mode traits, like schemas, come from the project's document only; the
+ * registry of resources is shared in every mode. Thread-safe. */
 void rules_schema(const struct rules_view *view, struct str type, const struct str *tags, size_t tag_count,
 	const struct str *traits, size_t trait_count, struct arena *arena, struct schema *out);
 enum resolution rules_resolution(const struct rules_view *view);

@@ -109,6 +109,13 @@ struct id col_id(const struct query *q, int column)
 	return id;
 }
 
+bool col_equals(const struct query *q, int column, struct str expected)
+{
+	struct str bytes = stmt_bytes(q->stmt, column);
+
+	return bytes.n == expected.n && bytes_equal(bytes.p, expected.p, expected.n);
+}
+
 int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *sql, const char *types, ...)
 {
 	struct query q = {.snapshot = s, .stmt = db_prepare(s->db, sql, f)};

@@ -95,6 +95,8 @@ bool col_is_null(const struct query *q, int column);
 double col_real(const struct query *q, int column);
 struct str col_str(const struct query *q, int column); /* copied; NULL is absent */
 struct id col_id(const struct query *q, int column);   /* NULL is zero */
+/* Bytes of a column against `expected`, in constant time. */
+bool col_equals(const struct query *q, int column, struct str expected);
 /* The first row's integer: 1 found, 0 no row or NULL, -1 failure. */
 int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *sql, const char *types, ...);
 

@@ -1,0 +1,130 @@
+/* Loading items, and what stands above them. */
+#include "work/work.h"
+
+#include "base/limits.h"
+
+const char *priority_name(enum priority priority)
+{
+	static const char *const names[] = {"high", "medium", "low"};
+
+	return names[priority];
+}
+
+/* by primary key, four point reads */
+SQL(SQL_ITEM_LOAD,
+	"SELECT i.id, i.parent_n, p.id, i.root_n, r.id, i.depth, i.role, i.prev_role, i.priority, i.complexity,"
+	" i.version, i.created_at, i.modified_at, i.role_changed_at, i.label, i.prev_label, i.claim_by,"
+	" i.claim_at, i.claim_first_at, i.claim_until, i.claim_ttl, i.claim_gen, i.claim_lapse_seen,"
+	" t.title, t.type, t.tags, t.traits, t.summary, t.requires_verification, t.created_by"
+	" FROM item i JOIN item_text t ON t.n = i.n JOIN item r ON r.n = i.root_n"
+	" LEFT JOIN item p ON p.n = i.parent_n WHERE i.n = $1");
+
+static void read_row(const struct query *q, struct item *out)
+{
+	out->id = col_id(q, 0);
+	out->parent_n = col_int(q, 1);
+	out->parent_id = col_id(q, 2);
+	out->root_n = col_int(q, 3);
+	out->root_id = col_id(q, 4);
+	out->depth = col_int(q, 5);
+	out->role = (enum role)col_int(q, 6);
+	out->prev_role = (enum role)col_int(q, 7);
+	out->priority = (enum priority)col_int(q, 8);
+	out->complexity = col_int(q, 9);
+	out->version = col_int(q, 10);
+	out->created_at = col_int(q, 11);
+	out->modified_at = col_int(q, 12);
+	out->role_changed_at = col_int(q, 13);
+	out->label = col_str(q, 14);
+	out->prev_label = col_str(q, 15);
+	out->claim_by = col_int(q, 16);
+	out->claim_at = col_int(q, 17);
+	out->claim_first_at = col_int(q, 18);
+	out->claim_until = col_int(q, 19);
+	out->claim_ttl = col_int(q, 20);
+	out->claim_gen = col_int(q, 21);
+	out->claim_lapse_seen = col_int(q, 22) != 0;
+	out->title = col_str(q, 23);
+	out->type = col_str(q, 24);
+	out->tags = col_str(q, 25);
+	out->traits = col_str(q, 26);
+	out->summary = col_str(q, 27);
+	out->requires_verification = col_int(q, 28) != 0;
+	out->created_by = col_int(q, 29);
+}
+
+int item_load(struct snapshot *s, int64_t n, struct item *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(s, &q, f, SQL_ITEM_LOAD, "i", n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc != 1)
+		return rc;
+	out->n = n;
+	read_row(&q, out);
+	return 1;
+}
+
+int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
+	struct failure *f)
+{
+	int64_t n;
+	int rc;
+
+	if (id_resolve(s, call, KIND_ITEM, text, path, &n, f) != 0)
+		return -1;
+	rc = item_load(s, n, out, f);
+	return rc == 1 ? 0 : rc == 0 ? fail_not_found(f, "item", text) : -1;
+}
+
+int item_writable(struct snapshot *s, struct call *call, const struct item *item, struct failure *f)
+{
+	const struct seat_scope *seat = &call->caller->seat;
+	int64_t scope = seat->scope_n != 0 ? seat->scope_n : seat->root_n;
+	int rc;
+
+	if (seat->run_n == 0)
+		return 0;
+	rc = item_is_below(s, item->n, scope, f);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	(void)fail(f, FAIL_FORBIDDEN, "Your seat's run does not include this item.");
+	fail_detail_str(f, "scope", STR("root"));
+	fail_detail_str(f, "required", id_str(f->arena, item->root_id));
+	return -1;
+}
+
+int item_expect(const struct item *item, bool is_set, int64_t expected, struct failure *f)
+{
+	if (!is_set || expected == item->version)
+		return 0;
+	(void)fail(f, FAIL_VERSION_CONFLICT, "Expected version %lld, it is %lld.", (long long)expected,
+		(long long)item->version);
+	fail_detail_str(f, "kind", STR("item"));
+	fail_detail_str(f, "id", id_str(f->arena, item->id));
+	fail_detail_int(f, "expected", expected);
+	fail_detail_int(f, "actual", item->version);
+	return -1;
+}
+
+/* by primary key, once per level: a recursive CTE scans the table after ANALYZE */
+SQL(SQL_ITEM_PARENT, "SELECT parent_n FROM item WHERE n = $1");
+
+int item_is_below(struct snapshot *s, int64_t n, int64_t ancestor_n, struct failure *f)
+{
+	for (int level = 0; level <= LIMIT_DEPTH; level++) {
+		int64_t parent;
+		int rc;
+
+		if (n == ancestor_n)
+			return 1;
+		rc = query_int(s, &parent, f, SQL_ITEM_PARENT, "i", n);
+		if (rc != 1)
+			return rc;
+		n = parent;
+	}
+	return 0;
+}
