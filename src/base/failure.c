@@ -33,7 +33,10 @@ const struct failure_info *failure_find(struct str wire)
 	return NULL;
 }
 
-__attribute__((format(printf, 3, 0))) static void set(struct failure *f, enum failure_code code, const char *fmt, va_list args)
+static void set(struct failure *f, enum failure_code code, const char *fmt, va_list args)
+	__attribute__((format(printf, 3, 0)));
+
+static void set(struct failure *f, enum failure_code code, const char *fmt, va_list args)
 {
 	struct arena *arena = f->arena;
 	int index = f->index;
@@ -69,7 +72,11 @@ int fail_errno(struct failure *f, const char *fmt, ...)
 	return fail(f, FAIL_INTERNAL, "The server could not do this; the cause is in its log.");
 }
 
-__attribute__((format(printf, 5, 0))) static int add_field(struct failure *f, enum failure_code code, struct str path, struct str received,
+static int add_field(struct failure *f, enum failure_code code, struct str path, struct str received,
+	const char *fmt, va_list args)
+	__attribute__((format(printf, 5, 0)));
+
+static int add_field(struct failure *f, enum failure_code code, struct str path, struct str received,
 	const char *fmt, va_list args)
 {
 	struct failure_field **end = &f->fields;
