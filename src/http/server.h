@@ -107,6 +107,7 @@ struct stream {
 	bool is_open;
 	bool is_ended;	  /* flush, then end the body */
 	bool is_events;	  /* gets heartbeats */
+	bool is_lean;	  /* the connection's buffer was given back */
 };
 
 struct http_exchange {
