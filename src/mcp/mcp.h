@@ -206,7 +206,11 @@ void mcp_end_streams(struct mcp_server *server, struct str principal);
 struct mcp_server *mcp_request_server(const struct mcp_request *req);
 void *mcp_request_app(const struct mcp_request *req); /* of the settings */
 const struct mcp_caller *mcp_request_caller(const struct mcp_request *req);
-/* Freed when the request is finished; the handler's until then. */
+/* The memory of a request, its arena too, goes when it is finished and nobody keeps it. For those who must
+ * find out under a lock of their own whether it was finished. Each keep needs one release. */
+struct mcp_request *mcp_request_keep(struct mcp_request *req);
+void mcp_request_release(struct mcp_request *req);
+/* The handler's until the request is finished. */
 struct arena *mcp_request_arena(struct mcp_request *req);
 enum mcp_version mcp_request_version(const struct mcp_request *req);
 bool mcp_request_is_modern(const struct mcp_request *req);
