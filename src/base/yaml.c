@@ -56,6 +56,13 @@ static struct yaml_place place_of(yaml_mark_t mark)
 	return (struct yaml_place){(uint32_t)mark.line + 1, (uint32_t)mark.column + 1};
 }
 
+static void add_step(struct buf *out, struct str key)
+{
+	buf_printf(out, "%s%.*s", out->n > 0 ? "." : "", (int)utf8_offset(key, 80), key.p);
+}
+
+/* Containers hang in their parents already: the last entry of each is where we are, but for the
+ * innermost one, whose entry comes next. */
 static struct str path_of(const struct builder *b)
 {
 	struct buf out;
@@ -63,14 +70,15 @@ static struct str path_of(const struct builder *b)
 	buf_init(&out, b->arena, SIZE_MAX);
 	for (size_t i = 0; i < b->depth; i++) {
 		const struct frame *frame = &b->frames[i];
-		size_t cut;
+		const struct yaml *node = frame->node;
+		bool is_last = i + 1 == b->depth;
 
-		if (frame->node->kind == YAML_LIST) {
-			buf_printf(&out, "[%zu]", frame->node->count);
-		} else if (frame->has_key) {
-			cut = utf8_offset(frame->key, 80);
-			buf_printf(&out, "%s%.*s", out.n > 0 ? "." : "", (int)cut, frame->key.p);
-		}
+		if (node->kind == YAML_LIST)
+			buf_printf(&out, "[%zu]", is_last ? node->count : node->count - 1);
+		else if (!is_last)
+			add_step(&out, node->entries[node->count - 1].key);
+		else if (frame->has_key)
+			add_step(&out, frame->key);
 	}
 	return buf_str(&out);
 }

@@ -17,18 +17,18 @@ static int by_name(const void *left, const void *right)
 	return str_cmp(**(const struct str *const *)left, **(const struct str *const *)right);
 }
 
-/* `first` is the name of the first entry, `stride` the size of one. */
-static void build_index(struct rules_doc *doc, struct index *index, const void *first, size_t stride)
+void index_build(struct index *index, struct arena *arena, const void *first, size_t stride, size_t count)
 {
-	if (index->count == 0)
+	index->count = count;
+	if (count == 0)
 		return;
-	index->sorted = ARENA_ARRAY(doc->arena, const struct str *, index->count);
-	for (size_t i = 0; i < index->count; i++)
+	index->sorted = ARENA_ARRAY(arena, const struct str *, count);
+	for (size_t i = 0; i < count; i++)
 		index->sorted[i] = (const struct str *)(const void *)((const char *)first + i * stride);
-	qsort(index->sorted, index->count, sizeof(index->sorted[0]), by_name);
+	qsort(index->sorted, count, sizeof(index->sorted[0]), by_name);
 }
 
-static const void *find(const struct index *index, struct str name)
+const void *index_find(const struct index *index, struct str name)
 {
 	size_t low = 0, high = index->count;
 
@@ -48,22 +48,22 @@ static const void *find(const struct index *index, struct str name)
 
 const struct schema_entry *find_type(const struct rules_doc *doc, struct str name)
 {
-	return find(&doc->type_index, name);
+	return index_find(&doc->type_index, name);
 }
 
 const struct schema_entry *find_tag(const struct rules_doc *doc, struct str name)
 {
-	return find(&doc->tag_index, name);
+	return index_find(&doc->tag_index, name);
 }
 
 const struct trait_entry *find_trait(const struct rules_doc *doc, struct str name)
 {
-	return find(&doc->trait_index, name);
+	return index_find(&doc->trait_index, name);
 }
 
 const struct registry_entry *find_registry(const struct rules_doc *doc, struct str name)
 {
-	return find(&doc->registry_index, name);
+	return index_find(&doc->registry_index, name);
 }
 
 bool name_list_has(const struct name_list *list, struct str name)
@@ -120,9 +120,19 @@ static bool is_name(struct reading *r, const struct path *path, const struct yam
 	return false;
 }
 
-static void read_schemas(struct reading *r, const struct path *path, const struct yaml *node)
+static const struct yaml *want_schemas(struct reading *r, const struct path *path, const struct yaml *node)
 {
 	const struct yaml *map = want_map(r, path, node);
+
+	if (map == NULL || map->count <= LIMIT_SCHEMAS)
+		return map;
+	refuse(r, path, node->at, "%zu schemas, at most %d are allowed", map->count, LIMIT_SCHEMAS);
+	return NULL;
+}
+
+static void read_schemas(struct reading *r, const struct path *path, const struct yaml *node)
+{
+	const struct yaml *map = want_schemas(r, path, node);
 	struct rules_doc *doc = r->doc;
 
 	if (map == NULL || map->count == 0)
@@ -141,7 +151,7 @@ static void read_schemas(struct reading *r, const struct path *path, const struc
 
 static void read_tags(struct reading *r, const struct path *path, const struct yaml *node)
 {
-	const struct yaml *map = want_map(r, path, node);
+	const struct yaml *map = want_schemas(r, path, node);
 	struct rules_doc *doc = r->doc;
 
 	remark(r, "note_schemas_legacy", path, node->at, "note_schemas is the old form; use work_item_schemas");
@@ -235,12 +245,15 @@ static void read_sections(struct reading *r, const struct yaml *root)
 
 /* ---- a document ---- */
 
+#define INDEX(doc, index, entries) \
+	index_build(&(doc)->index, (doc)->arena, (doc)->entries, sizeof((doc)->entries[0]), (doc)->index.count)
+
 static void index_all(struct rules_doc *doc)
 {
-	build_index(doc, &doc->type_index, doc->types, sizeof(doc->types[0]));
-	build_index(doc, &doc->tag_index, doc->tags, sizeof(doc->tags[0]));
-	build_index(doc, &doc->trait_index, doc->traits, sizeof(doc->traits[0]));
-	build_index(doc, &doc->registry_index, doc->registry, sizeof(doc->registry[0]));
+	INDEX(doc, type_index, types);
+	INDEX(doc, tag_index, tags);
+	INDEX(doc, trait_index, traits);
+	INDEX(doc, registry_index, registry);
 }
 
 static void read_document(struct reading *r, struct str text)
@@ -249,8 +262,7 @@ static void read_document(struct reading *r, struct str text)
 	const struct yaml *root;
 
 	if (yaml_read(text, r->scratch, &root, &error) != 0) {
-		r->errors = 1;
-		r->first_at = error.at;
+		count_error(r, error.at);
 		(void)fail_field(r->f, error.path, STR_NONE, "%.*s at line %u, column %u", STRF(error.reason),
 			error.at.line, error.at.column);
 		return;

@@ -116,6 +116,11 @@ struct rules_doc {
 	struct name_list ignored;
 };
 
+/* Of `count` entries of `stride` bytes that begin with their name. */
+void index_build(struct index *index, struct arena *arena, const void *first, size_t stride, size_t count);
+/* The entry (one of them, where a name occurs twice), or NULL. */
+const void *index_find(const struct index *index, struct str name);
+
 /* NULL when there is none. */
 const struct schema_entry *find_type(const struct rules_doc *doc, struct str name);
 const struct schema_entry *find_tag(const struct rules_doc *doc, struct str name);
@@ -151,6 +156,8 @@ struct str path_text(struct arena *arena, const struct path *path);
 /* An error: the document will be refused, reading goes on to find the others. */
 void refuse(struct reading *r, const struct path *path, struct yaml_place at, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Call before the field of an error is added to r->f by other means. */
+void count_error(struct reading *r, struct yaml_place at);
 void remark(struct reading *r, const char *code, const struct path *path, struct yaml_place at,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* "; did you mean \"required\"?" or "". */
@@ -194,7 +201,5 @@ void check_layers(struct reading *r, const struct rules_doc *doc, const struct r
 
 bool phase_parse(struct str text, enum role *out); /* exactly queue, work, review */
 extern const char *const phase_words[];
-/* A note's owner as served: its seat when the list has it in the note's phase, else absent. */
-struct str note_owner(const struct rules_note *note, const struct seat_list *seats);
 
 #endif

@@ -25,13 +25,20 @@ struct str path_text(struct arena *arena, const struct path *path)
 	return buf_str(&out);
 }
 
+void count_error(struct reading *r, struct yaml_place at)
+{
+	if (r->errors++ > 0)
+		return;
+	r->first_at = at;
+	r->f->is_shape = false; /* what the caller's failure held before is not of this document */
+}
+
 void refuse(struct reading *r, const struct path *path, struct yaml_place at, const char *fmt, ...)
 {
 	const char *reason;
 	va_list args;
 
-	if (r->errors++ == 0)
-		r->first_at = at;
+	count_error(r, at);
 	if (r->errors > LIMIT_FAILURE_FIELDS) {
 		/* Counted only, so that a hostile text cannot make us format for ever. */
 		(void)fail_field(r->f, STR_NONE, STR_NONE, "%s", "");

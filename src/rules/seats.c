@@ -22,7 +22,7 @@ static bool read_enters(struct reading *r, const struct path *path, const struct
 }
 
 static struct name_list read_seat_names(struct reading *r, const struct path *path, const struct yaml *node,
-	const char *key)
+	const char *key, size_t max)
 {
 	const struct yaml *list = yaml_get(node, str_of(key));
 	const struct path *at = PATH_KEY(path, str_of(key));
@@ -33,7 +33,7 @@ static struct name_list read_seat_names(struct reading *r, const struct path *pa
 		remark(r, "W4", at, list->at, "%s is a list, not %s; taken as empty", key, yaml_kind_name(list));
 		return (struct name_list){NULL, 0};
 	}
-	return read_names(r, at, want_list(r, at, list, LIMIT_SCHEMA_NOTES), "W4");
+	return read_names(r, at, want_list(r, at, list, max), "W4");
 }
 
 static bool read_seat(struct reading *r, const struct path *path, const struct yaml *node, struct rules_seat *seat)
@@ -62,10 +62,10 @@ static bool read_seat(struct reading *r, const struct path *path, const struct y
 	}
 	seat->name = str_dup(r->doc->arena, name->text);
 	seat->enters = read_enters(r, path, node);
-	names = read_seat_names(r, path, node, "after");
+	names = read_seat_names(r, path, node, "after", LIMIT_SCHEMA_SEATS);
 	seat->after = names.names;
 	seat->after_count = names.count;
-	names = read_seat_names(r, path, node, "reads_exclude");
+	names = read_seat_names(r, path, node, "reads_exclude", LIMIT_SCHEMA_NOTES);
 	seat->reads_exclude = names.names;
 	seat->reads_exclude_count = names.count;
 	return true;
@@ -119,120 +119,134 @@ static struct seat_list unite(struct reading *r, const struct schema_entry *sche
 	return (struct seat_list){seats, count};
 }
 
-static size_t find_seat(const struct seat_list *list, struct str name)
+/* A scope with the names in order: documents may be large, and a schema's scope is checked with all notes. */
+struct scope {
+	struct seat_list list;
+	struct index names;
+};
+
+static const struct rules_seat *find_seat(const struct scope *scope, struct str name)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (str_eq(list->seats[i].name, name))
-			return i;
-	return list->count;
+	return index_find(&scope->names, name);
 }
 
 enum mark { UNSEEN, OPEN, DONE };
 
 /* Depth-first over `after`: an edge to an open seat closes a cycle. Depth is at most the number of
  * seats of a scope, so recursion is short. */
-static bool closes_cycle(const struct seat_list *list, size_t at, unsigned char *marks)
+static bool closes_cycle(const struct scope *scope, const struct rules_seat *seat, unsigned char *marks)
 {
-	const struct rules_seat *seat = &list->seats[at];
+	unsigned char *mark = &marks[seat - scope->list.seats];
 
-	marks[at] = OPEN;
+	*mark = OPEN;
 	for (size_t i = 0; i < seat->after_count; i++) {
-		size_t next = find_seat(list, seat->after[i]);
+		const struct rules_seat *next = find_seat(scope, seat->after[i]);
+		unsigned char met = next == NULL ? DONE : marks[next - scope->list.seats];
 
-		if (next == list->count || marks[next] == DONE)
-			continue;
-		if (marks[next] == OPEN || closes_cycle(list, next, marks))
+		if (met == OPEN || (met == UNSEEN && closes_cycle(scope, next, marks)))
 			return true;
 	}
-	marks[at] = DONE;
+	*mark = DONE;
 	return false;
 }
 
-static bool refuse_unowned(struct reading *r, const struct path *path, struct yaml_place at,
-	const struct seat_list *list)
+/* First, as it bounds what the others cost and how deep they go. */
+static bool refuse_many(struct reading *r, const struct path *path, struct yaml_place at, const struct scope *scope)
 {
-	if (find_seat(list, STR("unowned")) == list->count)
+	if (scope->list.count <= LIMIT_SCOPE_SEATS)
+		return false;
+	refuse(r, path, at, "%zu seats with those of the default traits, at most %d are allowed", scope->list.count,
+		LIMIT_SCOPE_SEATS);
+	return true;
+}
+
+static bool refuse_unowned(struct reading *r, const struct path *path, struct yaml_place at, const struct scope *scope)
+{
+	if (find_seat(scope, STR("unowned")) == NULL)
 		return false;
 	refuse(r, path, at, "F3: a seat may not be named unowned, which stands for notes without owner");
 	return true;
 }
 
 static bool refuse_duplicate(struct reading *r, const struct path *path, struct yaml_place at,
-	const struct seat_list *list)
+	const struct scope *scope)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (find_seat(list, list->seats[i].name) != i) {
+	const struct str **names = scope->names.sorted;
+
+	for (size_t i = 1; i < scope->names.count; i++)
+		if (str_eq(*names[i - 1], *names[i])) {
 			refuse(r, path, at, "F2: seat \"%.*s\" is declared twice in this scope",
-				(int)utf8_offset(list->seats[i].name, 80), list->seats[i].name.p);
+				(int)utf8_offset(*names[i], 80), names[i]->p);
 			return true;
 		}
 	return false;
 }
 
 static bool refuse_two_entries(struct reading *r, const struct path *path, struct yaml_place at,
-	const struct seat_list *list)
+	const struct scope *scope)
 {
 	const struct rules_seat *entering[3] = {NULL, NULL, NULL};
 
-	for (size_t i = 0; i < list->count; i++) {
-		const struct rules_seat *seat = &list->seats[i];
+	for (size_t i = 0; i < scope->list.count; i++) {
+		const struct rules_seat *seat = &scope->list.seats[i];
+		const struct rules_seat *first = entering[seat->phase];
 
-		if (seat->enters && entering[seat->phase] != NULL) {
+		if (!seat->enters)
+			continue;
+		if (first != NULL) {
 			refuse(r, path, at, "F1: seats \"%.*s\" and \"%.*s\" both enter phase %s; one may",
-				(int)utf8_offset(entering[seat->phase]->name, 80), entering[seat->phase]->name.p,
-				(int)utf8_offset(seat->name, 80), seat->name.p, role_name(seat->phase));
+				(int)utf8_offset(first->name, 80), first->name.p, (int)utf8_offset(seat->name, 80),
+				seat->name.p, role_name(seat->phase));
 			return true;
 		}
-		if (seat->enters)
-			entering[seat->phase] = seat;
+		entering[seat->phase] = seat;
 	}
 	return false;
 }
 
-static bool refuse_cycle(struct reading *r, const struct path *path, struct yaml_place at,
-	const struct seat_list *list)
+static bool refuse_cycle(struct reading *r, const struct path *path, struct yaml_place at, const struct scope *scope)
 {
-	unsigned char *marks;
+	unsigned char *marks = ARENA_ARRAY(r->scratch, unsigned char, scope->list.count);
 
-	if (list->count == 0)
-		return false;
-	marks = ARENA_ARRAY(r->scratch, unsigned char, list->count);
-	for (size_t i = 0; i < list->count; i++)
-		if (marks[i] == UNSEEN && closes_cycle(list, i, marks)) {
-			refuse(r, path, at, "F4: the seats wait for each other: \"%.*s\" comes after itself",
-				(int)utf8_offset(list->seats[i].name, 80), list->seats[i].name.p);
+	for (size_t i = 0; i < scope->list.count; i++) {
+		const struct rules_seat *seat = &scope->list.seats[i];
+
+		if (marks[i] == UNSEEN && closes_cycle(scope, seat, marks)) {
+			refuse(r, path, at, "F4: the seats wait for each other: there is a circle of after behind \"%.*s\"",
+				(int)utf8_offset(seat->name, 80), seat->name.p);
 			return true;
 		}
+	}
 	return false;
 }
 
-/* In this order, and only the first that is found is told. */
-static void check_scope(struct reading *r, const struct path *path, struct yaml_place at, const struct seat_list *list)
+/* In this order, and only the first that is found is told. false: nothing found. */
+static bool check_scope(struct reading *r, const struct path *path, struct yaml_place at, const struct seat_list *list,
+	struct scope *scope)
 {
-	if (!refuse_unowned(r, path, at, list) && !refuse_duplicate(r, path, at, list) &&
-		!refuse_two_entries(r, path, at, list))
-		(void)refuse_cycle(r, path, at, list);
+	*scope = (struct scope){.list = *list};
+	index_build(&scope->names, r->scratch, list->seats, sizeof(list->seats[0]), list->count);
+	return list->count > 0 && (refuse_many(r, path, at, scope) || refuse_unowned(r, path, at, scope) ||
+		refuse_duplicate(r, path, at, scope) || refuse_two_entries(r, path, at, scope) ||
+		refuse_cycle(r, path, at, scope));
 }
 
 /* ---- owners ---- */
 
-struct str note_owner(const struct rules_note *note, const struct seat_list *seats)
+static bool has_owner(const struct scope *scope, const struct rules_note *note)
 {
-	size_t at;
+	const struct rules_seat *seat = note->seat.p == NULL ? NULL : find_seat(scope, note->seat);
 
-	if (note->seat.p == NULL)
-		return STR_NONE;
-	at = find_seat(seats, note->seat);
-	return at < seats->count && seats->seats[at].phase == note->role ? seats->seats[at].name : STR_NONE;
+	return seat != NULL && seat->phase == note->role;
 }
 
 static void remark_unowned(struct reading *r, const struct path *path, const struct note_list *notes,
-	const struct seat_list *seats)
+	const struct scope *scope)
 {
 	for (size_t i = 0; i < notes->count; i++) {
 		const struct rules_note *note = &notes->notes[i];
 
-		if (!note->is_required || note_owner(note, seats).p != NULL)
+		if (!note->is_required || has_owner(scope, note))
 			continue;
 		if (note->seat.p == NULL)
 			remark(r, "W5", path, NO_PLACE, "required note \"%.*s\" names no seat; it is served as unowned",
@@ -246,16 +260,16 @@ static void remark_unowned(struct reading *r, const struct path *path, const str
 }
 
 static void check_owners(struct reading *r, const struct path *path, const struct schema_entry *schema,
-	const struct seat_list *seats)
+	const struct scope *scope)
 {
-	if (seats->count == 0)
+	if (scope->list.count == 0)
 		return;
-	remark_unowned(r, path, &schema->notes, seats);
+	remark_unowned(r, path, &schema->notes, scope);
 	for (size_t i = 0; i < schema->default_traits.count; i++) {
 		const struct trait_entry *trait = find_trait(r->doc, schema->default_traits.names[i]);
 
 		if (trait != NULL)
-			remark_unowned(r, path, &trait->notes, seats);
+			remark_unowned(r, path, &trait->notes, scope);
 	}
 }
 
@@ -272,24 +286,21 @@ void check_seats(struct reading *r, const struct yaml *root)
 	const struct path *traits = PATH_KEY(NULL, STR("traits"));
 	const struct path *types = PATH_KEY(NULL, STR("work_item_schemas"));
 	const struct rules_doc *doc = r->doc;
+	struct scope scope;
 
 	for (size_t i = 0; i < doc->trait_index.count; i++) {
 		const struct trait_entry *trait = &doc->traits[i];
 
-		if (trait->seats.count > 0)
-			check_scope(r, PATH_KEY(PATH_KEY(traits, trait->name), STR("seats")),
-				place_in(yaml_get(root, STR("traits")), trait->name), &trait->seats);
+		(void)check_scope(r, PATH_KEY(PATH_KEY(traits, trait->name), STR("seats")),
+			place_in(yaml_get(root, STR("traits")), trait->name), &trait->seats, &scope);
 	}
 	for (size_t i = 0; i < doc->type_index.count; i++) {
 		const struct schema_entry *schema = &doc->types[i];
 		const struct path *at = PATH_KEY(types, schema->name);
-		struct seat_list scope = unite(r, schema);
-		size_t before = r->errors;
+		struct seat_list list = unite(r, schema);
 
-		if (scope.count > 0)
-			check_scope(r, PATH_KEY(at, STR("seats")),
-				place_in(yaml_get(root, STR("work_item_schemas")), schema->name), &scope);
-		if (r->errors == before)
+		if (!check_scope(r, PATH_KEY(at, STR("seats")),
+			    place_in(yaml_get(root, STR("work_item_schemas")), schema->name), &list, &scope))
 			check_owners(r, PATH_KEY(at, STR("notes")), schema, &scope);
 	}
 }

@@ -54,6 +54,9 @@ int advance_transition(struct tx *tx, struct call *call, const struct transition
 	struct json_writer *out, struct failure *f);
 int advance_claim(struct tx *tx, struct call *call, const struct claim_args *in, struct json_writer *out,
 	struct failure *f);
+/* A stored claim is answered again: adds "stale":true when that hold has ended. */
+int advance_claim_replayed(struct tx *tx, struct call *call, const json_t *stored, struct json_writer *out,
+	struct failure *f);
 int advance_release(struct tx *tx, struct call *call, const struct release_args *in, struct json_writer *out,
 	struct failure *f);
 int advance_heartbeat(struct tx *tx, struct call *call, const struct heartbeat_args *in,

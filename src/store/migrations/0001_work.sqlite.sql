@@ -307,8 +307,9 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_created ON idempotency (created_at);
 
-CREATE TABLE call_log (
-  req_id TEXT PRIMARY KEY,
+CREATE TABLE call_log (                -- appended only: an index on random ids would cost a page per call
+  n INTEGER PRIMARY KEY,
+  req_id TEXT NOT NULL,
   at INTEGER NOT NULL,
   principal TEXT NOT NULL,
   surface TEXT NOT NULL,

@@ -1,0 +1,105 @@
+/* One thread that wakes what waits: slow answers that must begin a stream, progress and notices that
+ * came too fast, questions nobody answers, things that expire. It sleeps while nothing is due. */
+#include "base/clock.h"
+#include "mcp/session.h"
+
+#include <stdlib.h>
+
+#define LOOK_AGAIN_MS 60000 /* for what expires without an appointment */
+
+void ticker_by(struct mcp_server *server, int64_t at)
+{
+	struct ticker *t = &server->ticker;
+
+	if (at == NEVER)
+		return;
+	(void)pthread_mutex_lock(&t->lock);
+	if (at < t->due) {
+		t->due = at;
+		(void)pthread_cond_signal(&t->wake);
+	}
+	(void)pthread_mutex_unlock(&t->lock);
+}
+
+static void tick_requests(struct mcp_server *server, struct mcp_request **which, int64_t now)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct mcp_request **all;
+	size_t n;
+
+	all = server_snapshot(server, which, arena, &n);
+	for (size_t i = 0; i < n; i++) {
+		int64_t at = atomic_load(&all[i]->wake_at);
+
+		if (all[i]->caller.expires_at != 0 && all[i]->listen != NULL &&
+			clock_wall_ms() >= all[i]->caller.expires_at)
+			listen_end(all[i]);
+		else if (at <= now)
+			request_wake(all[i], now);
+		else
+			ticker_by(server, at);
+		request_unref(all[i]);
+	}
+}
+
+static void tick(struct mcp_server *server)
+{
+	int64_t now = clock_mono_ms();
+
+	tick_requests(server, &server->requests, now);
+	tick_requests(server, &server->listens, now);
+	ticker_by(server, session_table_tick(server, now));
+	task_table_tick(server);
+	ticker_by(server, now + LOOK_AGAIN_MS);
+}
+
+static void *ticker_main(void *arg)
+{
+	struct mcp_server *server = arg;
+	struct ticker *t = &server->ticker;
+
+	(void)pthread_mutex_lock(&t->lock);
+	while (!t->stopping) {
+		struct timespec until = {t->due / 1000, (t->due % 1000) * 1000000};
+
+		if (clock_mono_ms() < t->due) {
+			(void)pthread_cond_timedwait(&t->wake, &t->lock, &until);
+			continue;
+		}
+		t->due = NEVER;
+		(void)pthread_mutex_unlock(&t->lock);
+		tick(server);
+		(void)pthread_mutex_lock(&t->lock);
+	}
+	(void)pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+void ticker_start(struct mcp_server *server)
+{
+	struct ticker *t = &server->ticker;
+	pthread_condattr_t attr;
+
+	(void)pthread_mutex_init(&t->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&t->wake, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	t->due = clock_mono_ms() + LOOK_AGAIN_MS;
+	if (pthread_create(&t->thread, NULL, ticker_main, server) != 0)
+		abort();
+	(void)pthread_setname_np(t->thread, "mcp-ticker");
+}
+
+void ticker_stop(struct mcp_server *server)
+{
+	struct ticker *t = &server->ticker;
+
+	(void)pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	(void)pthread_cond_signal(&t->wake);
+	(void)pthread_mutex_unlock(&t->lock);
+	(void)pthread_join(t->thread, NULL);
+	(void)pthread_cond_destroy(&t->wake);
+	(void)pthread_mutex_destroy(&t->lock);
+}

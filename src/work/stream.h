@@ -1,0 +1,50 @@
+/* work/stream.h - inside selection: candidates in order, from an index range or from a collected list. */
+#ifndef DAIS_WORK_STREAM_H
+#define DAIS_WORK_STREAM_H
+
+#include "work/select.h"
+
+struct candidate {
+	int64_t n, parent_n, root_n; /* parent_n 0: a root */
+	enum role role;
+	int64_t priority, complexity, created_at;
+	int64_t claim_by, claim_until;
+};
+
+#define STREAM_BATCH 64
+
+/* One range: items below roots of one project (root_n), or roots themselves (root_n 0), of one role; oldest and
+ * newest also fix priority and complexity, because the index has them before the time. */
+struct stream {
+	int64_t root_n;
+	enum role role;
+	int64_t priority;   /* -1: any; fixed for oldest and newest */
+	int64_t complexity; /* fixed for oldest and newest */
+	struct candidate *rows;
+	size_t count, at;
+	size_t batch; /* rows asked for next time */
+	bool is_ended;
+};
+
+struct streams {
+	struct snapshot *s;
+	enum select_order order;
+	struct stream **heap; /* the one with the first candidate on top */
+	size_t n, room;
+};
+
+/* Negative when `a` comes first. */
+int candidate_cmp(enum select_order order, const struct candidate *a, const struct candidate *b);
+
+/* Add the ranges of one project (0: roots) and role. `priorities`: bits by enum priority. */
+int streams_add(struct streams *streams, int64_t root_n, enum role role, unsigned priorities, struct failure *f);
+/* Add a list, in any order; it is sorted in place. */
+int streams_add_list(struct streams *streams, struct candidate *list, size_t n, struct failure *f);
+/* 1 and the next candidate of all, 0 at the end, -1 failure. */
+int streams_next(struct streams *streams, struct candidate *out, struct failure *f);
+
+/* Columns that candidate_read expects, of item. */
+#define CANDIDATE_COLUMNS "n, parent_n, root_n, role, priority, complexity, created_at, claim_by, claim_until"
+void candidate_read(const struct query *q, struct candidate *out);
+
+#endif
