@@ -361,10 +361,10 @@ int config_rollback(struct tx *tx, struct call *call, const struct config_rollba
 
 /* ---- import ---- */
 
-static void log_warnings(const struct warnings *warnings, struct str path)
+static void log_warnings(const struct warnings *warnings, const char *path)
 {
 	for (const struct warning *warning = warnings->first; warning != NULL; warning = warning->next)
-		log_line(LOG_WARN, "rules", "the global rules have a flaw", {"file", LOG_STRV(path)},
+		log_line(LOG_WARN, "rules", "the global rules have a flaw", {"file", LOG_TEXT(path)},
 			{"code", LOG_TEXT(warning->code)}, {"at", LOG_STRV(warning->path)},
 			{"flaw", LOG_STRV(warning->message)});
 }
@@ -379,7 +379,7 @@ int config_import_global(struct tx *tx, void *config_import, struct failure *f)
 	struct revision revision = {.yaml = in->yaml, .source = CONFIG_IMPORT};
 
 	warnings_init(&warnings, arena);
-	if (rules_parse(in->yaml, in->path, true, &warnings, &doc, f) != 0 ||
+	if (rules_parse(in->yaml, str_of(in->path), true, &warnings, &doc, f) != 0 ||
 		config_head_load(&tx->snapshot, 0, &head, f) != 0)
 		return -1;
 	log_warnings(&warnings, in->path);
@@ -390,10 +390,10 @@ int config_import_global(struct tx *tx, void *config_import, struct failure *f)
 	if (head.version > 0)
 		log_line(LOG_WARN, "rules",
 			"the global rules change; a server with another file on this database would change them back",
-			{"file", LOG_STRV(in->path)}, {"before", LOG_STRV(head.fingerprint)},
+			{"file", LOG_TEXT(in->path)}, {"before", LOG_STRV(head.fingerprint)},
 			{"now", LOG_STRV(revision.fingerprint)});
 	else
-		log_line(LOG_INFO, "rules", "global rules imported", {"file", LOG_STRV(in->path)},
+		log_line(LOG_INFO, "rules", "global rules imported", {"file", LOG_TEXT(in->path)},
 			{"now", LOG_STRV(revision.fingerprint)});
 	return store(tx, &revision, f);
 }

@@ -94,7 +94,7 @@ int config_impact(struct snapshot *s, int64_t root_n, const struct rules_view *b
  * CONFIG_INVALID names `path`, line and column, and leaves the stored document in force. */
 struct config_import {
 	struct str yaml;
-	struct str path; /* for messages */
+	const char *path; /* for messages */
 };
 int config_import_global(struct tx *tx, void *config_import, struct failure *f);
 
