@@ -29,7 +29,7 @@ int batch_check(const json_t *array, int version, struct refusal *r)
 	return 0;
 }
 
-size_t batch_requests(const json_t *array)
+size_t batch_answers(const json_t *array)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	json_t *element;
@@ -40,7 +40,7 @@ size_t batch_requests(const json_t *array)
 		struct message message;
 		struct refusal r;
 
-		n += message_read(arena, element, &message, &r) == 0 && message.kind == MESSAGE_REQUEST;
+		n += message_read(arena, element, &message, &r) != 0 || message.kind == MESSAGE_REQUEST;
 	}
 	return n;
 }

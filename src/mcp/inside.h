@@ -33,8 +33,6 @@ struct channel_ops {
 	void (*begin_stream)(struct channel *c, struct mcp_request *req);
 	/* End the stream, keep the request: legacy polling. NULL: not possible. */
 	void (*close_stream)(struct channel *c, struct mcp_request *req);
-	/* No lock held. May a request of ours still reach the client? */
-	bool (*can_ask)(struct channel *c);
 	void (*release)(struct channel *c);
 };
 struct channel {
@@ -222,8 +220,8 @@ int log_level_find(struct str name);
 
 /* May this array be a batch in a session of this version (-1: none)? */
 int batch_check(const json_t *array, int version, struct refusal *r);
-/* How many of its elements will be answered. */
-size_t batch_requests(const json_t *array);
+/* How many of its elements will be answered: requests, and what is no message. */
+size_t batch_answers(const json_t *array);
 
 /* Check requestState and inputResponses of a modern request. */
 int retry_read(struct mcp_request *req, struct refusal *r);

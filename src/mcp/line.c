@@ -89,24 +89,12 @@ static void line_begin_stream(struct channel *c, struct mcp_request *req)
 	(void)req;
 }
 
-static bool line_can_ask(struct channel *c)
-{
-	struct mcp_line *line = (struct mcp_line *)(void *)c;
-	bool open;
-
-	(void)pthread_mutex_lock(&line->lock);
-	open = !line->closed;
-	(void)pthread_mutex_unlock(&line->lock);
-	return open;
-}
-
 static void line_release(struct channel *c)
 {
 	line_unref((struct mcp_line *)(void *)c);
 }
 
-static const struct channel_ops line_ops = {line_notify, line_answer, line_begin_stream, NULL, line_can_ask,
-	line_release};
+static const struct channel_ops line_ops = {line_notify, line_answer, line_begin_stream, NULL, line_release};
 
 static void batch_release(struct channel *c)
 {
@@ -143,13 +131,7 @@ static void batch_answer(struct channel *c, struct mcp_request *req, int status,
 	(void)pthread_mutex_unlock(&batch->lock);
 }
 
-static bool batch_can_ask(struct channel *c)
-{
-	return line_can_ask(&((struct batch *)(void *)c)->line->channel);
-}
-
-static const struct channel_ops batch_ops = {batch_notify, batch_answer, line_begin_stream, NULL, batch_can_ask,
-	batch_release};
+static const struct channel_ops batch_ops = {batch_notify, batch_answer, line_begin_stream, NULL, batch_release};
 
 struct mcp_line *mcp_line_create(struct mcp_server *server, const struct mcp_line_options *options)
 {
@@ -334,7 +316,11 @@ static void handle(struct mcp_line *line, json_t *value, struct channel *channel
 	struct refusal r;
 
 	if (message_read(arena, value, &message, &r) != 0) {
-		write_error(line, message.id, &r);
+		struct buf out;
+
+		buf_init(&out, arena, SIZE_MAX);
+		error_write(&out, message.id, &r);
+		channel->ops->answer(channel, NULL, r.status, buf_str(&out));
 	} else if (message.kind == MESSAGE_RESPONSE) {
 		if (line->session != NULL)
 			session_answer(line->session, &message);
@@ -370,7 +356,7 @@ static void handle_batch(struct mcp_line *line, json_t *array)
 	batch->line = line;
 	(void)pthread_mutex_init(&batch->lock, NULL);
 	buf_init(&batch->answers, NULL, SIZE_MAX);
-	batch->pending = batch_requests(array);
+	batch->pending = batch_answers(array);
 	json_array_foreach(array, i, value)
 		handle(line, value, &batch->channel, &batch->refs);
 	batch_release(&batch->channel);

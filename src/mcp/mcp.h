@@ -206,7 +206,11 @@ void mcp_end_streams(struct mcp_server *server, struct str principal);
 struct mcp_server *mcp_request_server(const struct mcp_request *req);
 void *mcp_request_app(const struct mcp_request *req); /* of the settings */
 const struct mcp_caller *mcp_request_caller(const struct mcp_request *req);
-/* Freed when the request is finished; the handler's until then. */
+/* The memory of a request, its arena too, goes when it is finished and nobody keeps it. For those who must
+ * find out under a lock of their own whether it was finished. Each keep needs one release. */
+struct mcp_request *mcp_request_keep(struct mcp_request *req);
+void mcp_request_release(struct mcp_request *req);
+/* The handler's until the request is finished. */
 struct arena *mcp_request_arena(struct mcp_request *req);
 enum mcp_version mcp_request_version(const struct mcp_request *req);
 bool mcp_request_is_modern(const struct mcp_request *req);
@@ -321,7 +325,7 @@ struct http_guard;
  * As on_head of http/http.h: 0 with *max_body, or -1 and answered. `guard` adds the CORS fields. */
 int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	size_t *max_body);
-/* on_request for an exchange that passed mcp_http_head. Uses the exchange's data pointer. */
+/* on_request for an exchange that passed mcp_http_head. */
 void mcp_http_request(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller);
 /* Answer with a bare status and a JSON-RPC error without id, as the endpoint's other refusals look. */

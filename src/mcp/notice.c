@@ -12,17 +12,17 @@ static const char *const list_names[INTEREST_LISTS] = {"tools", "resources", "pr
  * resumed. */
 static void send(struct mcp_session *session, struct str message)
 {
-	struct stream *best = NULL;
+	struct replay *best = NULL;
 
 	if (session->line != NULL) {
 		line_write(session->line, message);
 		return;
 	}
-	for (struct stream *stream = session->streams; stream != NULL; stream = stream->next)
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		if (stream->is_general && (best == NULL || (best->x == NULL && stream->x != NULL)))
 			best = stream;
 	if (best != NULL)
-		stream_send(best, message, false);
+		replay_send(best, message, false);
 }
 
 static void send_list(struct mcp_session *session, int list)

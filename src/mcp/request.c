@@ -310,6 +310,16 @@ void request_wake(struct mcp_request *req, int64_t now)
 		listen_wake(req, now);
 }
 
+struct mcp_request *mcp_request_keep(struct mcp_request *req)
+{
+	return request_ref(req);
+}
+
+void mcp_request_release(struct mcp_request *req)
+{
+	request_unref(req);
+}
+
 struct mcp_server *mcp_request_server(const struct mcp_request *req)
 {
 	return req->server;

@@ -43,10 +43,10 @@ void session_unref(struct mcp_session *session)
 	if (session == NULL || atomic_fetch_sub(&session->refs, 1) != 1)
 		return;
 	while (session->streams != NULL) {
-		struct stream *stream = session->streams;
+		struct replay *stream = session->streams;
 
 		session->streams = stream->next;
-		stream_destroy(stream);
+		replay_destroy(stream);
 	}
 	interest_finish(&session->interest);
 	(void)pthread_mutex_destroy(&session->lock);
@@ -335,11 +335,7 @@ struct mcp_session *session_find(struct mcp_server *server, struct str id, struc
 	bool touch;
 
 	sha256(id.p, id.n, key);
-	(void)pthread_mutex_lock(&table->lock);
-	session = table_find(table, key);
-	if (session != NULL)
-		(void)session_ref(session);
-	(void)pthread_mutex_unlock(&table->lock);
+	session = session_by_key(server, key);
 	if (session == NULL)
 		session = load(server, key);
 	if (session == NULL)
@@ -364,7 +360,7 @@ struct mcp_session *session_find(struct mcp_server *server, struct str id, struc
 }
 
 /* session->lock is held. */
-static void detach(struct mcp_session *session, struct stream *stream)
+static void detach(struct mcp_session *session, struct replay *stream)
 {
 	struct http_exchange *x = stream->x;
 
@@ -377,15 +373,35 @@ static void detach(struct mcp_session *session, struct stream *stream)
 	session_busy(session, -1);
 }
 
-void session_detach(struct mcp_session *session, struct stream *stream)
+void session_detach(struct mcp_session *session, struct replay *stream)
 {
 	detach(session, stream);
+}
+
+void session_attach(struct mcp_session *session, struct replay *stream, struct http_exchange *x)
+{
+	http_keep(x);
+	stream->x = x;
+	session_busy(session, 1);
+}
+
+struct mcp_session *session_by_key(struct mcp_server *server, const unsigned char key[32])
+{
+	struct session_table *table = server->sessions;
+	struct mcp_session *session;
+
+	(void)pthread_mutex_lock(&table->lock);
+	session = table_find(table, key);
+	if (session != NULL)
+		(void)session_ref(session);
+	(void)pthread_mutex_unlock(&table->lock);
+	return session;
 }
 
 void session_end_streams(struct mcp_session *session)
 {
 	(void)pthread_mutex_lock(&session->lock);
-	for (struct stream *stream = session->streams; stream != NULL; stream = stream->next)
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		if (stream->is_general)
 			detach(session, stream);
 	(void)pthread_mutex_unlock(&session->lock);
@@ -419,7 +435,7 @@ static bool withdraw(struct mcp_session *session)
 		return false;
 	(void)pthread_mutex_lock(&session->lock);
 	session->ended = true;
-	for (struct stream *stream = session->streams; stream != NULL; stream = stream->next)
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		detach(session, stream);
 	(void)pthread_mutex_unlock(&session->lock);
 	return true;
@@ -516,7 +532,10 @@ static void tick_one(struct mcp_session *session, void *context)
 	if (due < tick->again)
 		tick->again = due;
 	(void)pthread_mutex_lock(&session->lock);
-	due = stream_expire(session, tick->now);
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
+		if (stream->is_general && stream->expires_at != 0 && stream->expires_at <= clock_wall_ms())
+			detach(session, stream);
+	due = replay_expire(session, tick->now);
 	(void)pthread_mutex_unlock(&session->lock);
 	if (due < tick->again)
 		tick->again = due;

@@ -7,7 +7,7 @@
 #define DAIS_MCP_SESSION_H
 
 #include "mcp/inside.h"
-#include "mcp/stream.h"
+#include "mcp/replay.h"
 
 /* A request of ours that waits for the client's answer. */
 struct ask {
@@ -39,7 +39,7 @@ struct mcp_session {
 	int log_threshold;
 	struct interest interest;
 	struct ask *asks;
-	struct stream *streams; /* newest first */
+	struct replay *streams; /* newest first */
 	uint64_t stream_serial;
 
 	/* table->lock */
@@ -63,6 +63,8 @@ void session_unref(struct mcp_session *session);
 int session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE]);
 /* The live session of this id and principal, with a reference, or NULL. Counts as use. */
 struct mcp_session *session_find(struct mcp_server *server, struct str id, struct str principal);
+/* The live session of this key, with a reference, or NULL. No use of it. */
+struct mcp_session *session_by_key(struct mcp_server *server, const unsigned char key[32]);
 /* A request or stream begins (+1) or ends (-1): such sessions are not dropped for room. */
 void session_busy(struct mcp_session *session, int change);
 /* Gone for good: streams end, requests are cancelled, the row goes. */
@@ -73,7 +75,9 @@ void session_end_streams(struct mcp_session *session);
 void session_save(struct mcp_session *session);
 
 /* Lock held: take the exchange from a stream, ending its body. */
-void session_detach(struct mcp_session *session, struct stream *stream);
+void session_detach(struct mcp_session *session, struct replay *stream);
+/* Lock held: give a stream an exchange that reads it from now on. */
+void session_attach(struct mcp_session *session, struct replay *stream, struct http_exchange *x);
 /* A conversation over a line gets notices too, from the first to the second call. */
 void session_enlist_line(struct mcp_session *session, struct mcp_line *line);
 void session_delist_line(struct mcp_session *session);
