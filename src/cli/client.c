@@ -297,7 +297,7 @@ static int admin_by_store(struct cli *cli, struct str request, json_t **out, str
 
 int client_admin(struct cli *cli, struct str request, json_t **out, struct failure *f)
 {
-	int fd;
+	int fd = -1;
 	int rc;
 
 	if (client_connect(cli, &fd, f) == 0) {
