@@ -9,6 +9,7 @@
 
 const struct command command_table[] = {
 	{"serve", "run the server in the foreground", cmd_serve, false},
+	{"mcp-stdio", "an MCP server on stdin and stdout", cmd_mcp_stdio, false},
 	{"call", "call one tool", cmd_call, false},
 	{"status", "what the server is doing", cmd_status, false},
 	{"token", "create, list and revoke API tokens", cmd_token, false},

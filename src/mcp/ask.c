@@ -89,7 +89,7 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	return true;
 }
 
-void session_answer(struct mcp_session *session, const struct message *message)
+void mcp_session_answer(struct mcp_session *session, const struct message *message)
 {
 	struct str id = message->id;
 	const json_t *result = json_object_get(message->whole, "result");
@@ -104,7 +104,7 @@ void session_answer(struct mcp_session *session, const struct message *message)
 		conclude(ask, json_is_object(result) ? result : NULL);
 }
 
-int64_t session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now)
+int64_t mcp_session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now)
 {
 	int64_t next = NEVER;
 	struct ask *over = NULL;

@@ -7,7 +7,7 @@
 
 static int mismatch(struct mcp_request *req_of_text, struct refusal *r, const char *name, const char *what)
 {
-	return refuse(r, MCP_HEADER_MISMATCH, 400, str_printf(req_of_text->arena, "The header %s %s.", name, what));
+	return refusal_set(r, MCP_HEADER_MISMATCH, 400, str_printf(req_of_text->arena, "The header %s %s.", name, what));
 }
 
 /* Standard alphabet, padded, nothing else. */

@@ -17,7 +17,7 @@ void mcp_http_refuse(const struct http_guard *guard, struct http_exchange *x, in
 {
 	const struct refusal r = {MCP_INVALID_REQUEST, status, message, STR_NONE};
 
-	reply_refusal(guard, x, STR_NONE, &r);
+	post_reply_refusal(guard, x, STR_NONE, &r);
 }
 
 static int check_post_head(const struct http_guard *guard, struct http_exchange *x)
@@ -56,7 +56,7 @@ int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, str
 
 bool http_speaks_modern(const struct http_exchange *x)
 {
-	return version_find(http_header(x, "MCP-Protocol-Version", NULL)) >= MCP_2026_07_28;
+	return revision_find(http_header(x, "MCP-Protocol-Version", NULL)) >= MCP_2026_07_28;
 }
 
 struct mcp_session *http_session(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
@@ -67,14 +67,14 @@ struct mcp_session *http_session(struct mcp_server *server, const struct http_gu
 	struct refusal r;
 
 	if (session_id.n == 0) {
-		(void)refuse(&r, MCP_INVALID_REQUEST, 400, STR("Mcp-Session-Id is missing: send initialize first."));
-		reply_refusal(guard, x, id, &r);
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400, STR("Mcp-Session-Id is missing: send initialize first."));
+		post_reply_refusal(guard, x, id, &r);
 		return NULL;
 	}
-	session = session_find(server, session_id, caller->principal);
+	session = mcp_session_find(server, session_id, caller->principal);
 	if (session == NULL) {
-		(void)refuse(&r, MCP_SESSION_NOT_FOUND, 404, STR("Session not found"));
-		reply_refusal(guard, x, id, &r);
+		(void)refusal_set(&r, MCP_SESSION_NOT_FOUND, 404, STR("Session not found"));
+		post_reply_refusal(guard, x, id, &r);
 	}
 	return session;
 }
@@ -90,16 +90,16 @@ struct reader {
 static void reader_hung_up(struct http_exchange *x, void *context)
 {
 	const struct reader *reader = context;
-	struct mcp_session *session = session_by_key(reader->server, reader->key);
+	struct mcp_session *session = mcp_session_by_key(reader->server, reader->key);
 
 	if (session == NULL)
 		return;
 	(void)pthread_mutex_lock(&session->lock);
 	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		if (stream->x == x)
-			session_detach(session, stream);
+			mcp_session_detach(session, stream);
 	(void)pthread_mutex_unlock(&session->lock);
-	session_unref(session);
+	mcp_session_unref(session);
 }
 
 /* session->lock is held. The oldest goes when there are too many. */
@@ -114,7 +114,7 @@ static void limit_readers(struct mcp_session *session)
 			n++;
 		}
 	if (n > LIMIT_MCP_SESSION_STREAMS)
-		session_detach(session, oldest);
+		mcp_session_detach(session, oldest);
 }
 
 /* session->lock is held. */
@@ -126,18 +126,18 @@ static void read_stream(struct mcp_session *session, struct http_exchange *x, in
 	if (stream == NULL) {
 		stream = replay_create(session, true);
 		stream->expires_at = expires_at;
-		session_attach(session, stream, x);
+		mcp_session_attach(session, stream, x);
 		if (session->version >= MCP_2025_11_25)
 			replay_prime(stream, 1000);
 		limit_readers(session);
 		return;
 	}
-	session_detach(session, stream);
+	mcp_session_detach(session, stream);
 	replay_resume(stream, seq, x);
 	if (stream->is_over)
 		http_stream_end(x);
 	else
-		session_attach(session, stream, x);
+		mcp_session_attach(session, stream, x);
 }
 
 static void get(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
@@ -163,7 +163,7 @@ static void get(struct mcp_server *server, const struct http_guard *guard, struc
 	else
 		read_stream(session, x, caller->expires_at);
 	(void)pthread_mutex_unlock(&session->lock);
-	session_unref(session);
+	mcp_session_unref(session);
 	http_on_hangup(x, reader_hung_up, reader);
 	http_release(x);
 }
@@ -180,9 +180,9 @@ static void delete(struct mcp_server *server, const struct http_guard *guard, st
 	session = http_session(server, guard, x, caller, STR_NONE);
 	if (session == NULL)
 		return;
-	session_end(session);
-	session_unref(session);
-	reply_empty(guard, x, 200);
+	mcp_session_end(session);
+	mcp_session_unref(session);
+	post_reply_empty(guard, x, 200);
 }
 
 void mcp_http_request(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,

@@ -245,13 +245,13 @@ void listen_end(struct mcp_request *req);
 void listen_destroy(struct listen *listen);
 
 /* ---- tasks ---- */
-struct task_table *task_table_create(void);
-void task_table_destroy(struct task_table *tasks);
-void task_run_get(struct mcp_request *req);
-void task_run_update(struct mcp_request *req);
-void task_run_cancel(struct mcp_request *req);
+struct task_table *mcp_task_table_create(void);
+void mcp_task_table_destroy(struct task_table *tasks);
+void mcp_task_run_get(struct mcp_request *req);
+void mcp_task_run_update(struct mcp_request *req);
+void mcp_task_run_cancel(struct mcp_request *req);
 /* Forget what expired. */
-void task_table_tick(struct mcp_server *server);
-bool task_visible(struct mcp_server *server, struct str principal, struct str id);
+void mcp_task_table_tick(struct mcp_server *server);
+bool mcp_task_visible(struct mcp_server *server, struct str principal, struct str id);
 
 #endif

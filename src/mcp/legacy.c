@@ -19,16 +19,16 @@ int log_level_find(struct str name)
 int hello_read(const json_t *params, struct hello *out, struct refusal *r)
 {
 	struct str version = json_member_str(params, "protocolVersion");
-	int known = version_find(version);
+	int known = revision_find(version);
 
 	out->capabilities = json_object_get(params, "capabilities");
 	out->client_info = json_object_get(params, "clientInfo");
 	if (version.p == NULL)
-		return refuse(r, MCP_INVALID_PARAMS, 400, STR("protocolVersion is not a string."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("protocolVersion is not a string."));
 	if (!json_is_object(out->capabilities))
-		return refuse(r, MCP_INVALID_PARAMS, 400, STR("capabilities is not an object."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("capabilities is not an object."));
 	if (!json_is_object(out->client_info))
-		return refuse(r, MCP_INVALID_PARAMS, 400, STR("clientInfo is not an object."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("clientInfo is not an object."));
 	/* A modern or unknown revision is answered with our newest legacy one; the client decides. */
 	out->version = known < 0 || known >= MCP_2026_07_28 ? MCP_2025_11_25 : (enum mcp_version)known;
 	return 0;
@@ -42,7 +42,7 @@ void hello_answer(struct mcp_request *req, const struct hello *hello)
 
 	buf_init(&out, NULL, SIZE_MAX);
 	json_writer_init(&w, &out);
-	jw_kstr(&w, "protocolVersion", version_text(hello->version));
+	jw_kstr(&w, "protocolVersion", revision_text(hello->version));
 	capabilities_write(req->server, &w, false);
 	jw_kraw(&w, "serverInfo", req->server->settings.server_info);
 	jw_kstr_opt(&w, "instructions", instructions);
@@ -91,7 +91,7 @@ void set_level_run(struct mcp_request *req)
 	(void)pthread_mutex_lock(&req->session->lock);
 	req->session->log_threshold = level;
 	(void)pthread_mutex_unlock(&req->session->lock);
-	session_save(req->session);
+	mcp_session_save(req->session);
 	request_finish(req, &(struct result){.kind = RESULT_BARE});
 }
 
@@ -119,7 +119,7 @@ void subscribe_run(struct mcp_request *req)
 		request_fail(req, 200, MCP_INTERNAL, STR("The session has too many subscriptions."), STR_NONE);
 		return;
 	}
-	session_save(session);
+	mcp_session_save(session);
 	request_finish(req, &(struct result){.kind = RESULT_BARE});
 }
 

@@ -156,8 +156,8 @@ static void drop_session(struct mcp_line *line)
 {
 	if (line->session == NULL)
 		return;
-	session_delist_line(line->session);
-	session_unref(line->session);
+	mcp_session_delist_line(line->session);
+	mcp_session_unref(line->session);
 	line->session = NULL;
 }
 
@@ -239,7 +239,7 @@ static void write_error(struct mcp_line *line, struct str id, const struct refus
 	struct buf out;
 
 	buf_init(&out, NULL, SIZE_MAX);
-	error_write(&out, id, r);
+	message_error(&out, id, r);
 	line_write(line, buf_str(&out));
 	buf_finish(&out);
 }
@@ -268,8 +268,8 @@ static void initialize(struct mcp_line *line, struct mcp_request *req)
 		return;
 	}
 	drop_session(line);
-	line->session = session_create(line->server, &hello, line->caller.principal);
-	session_enlist_line(line->session, line);
+	line->session = mcp_session_create(line->server, &hello, line->caller.principal);
+	mcp_session_enlist_line(line->session, line);
 	hello_answer(req, &hello);
 }
 
@@ -295,7 +295,7 @@ static void run(struct mcp_line *line, struct mcp_request *req)
 		return;
 	}
 	if (line->session != NULL)
-		req->session = session_ref(line->session);
+		req->session = mcp_session_ref(line->session);
 	legacy_run(req);
 }
 
@@ -319,11 +319,11 @@ static void handle(struct mcp_line *line, json_t *value, struct channel *channel
 		struct buf out;
 
 		buf_init(&out, arena, SIZE_MAX);
-		error_write(&out, message.id, &r);
+		message_error(&out, message.id, &r);
 		channel->ops->answer(channel, NULL, r.status, buf_str(&out));
 	} else if (message.kind == MESSAGE_RESPONSE) {
 		if (line->session != NULL)
-			session_answer(line->session, &message);
+			mcp_session_answer(line->session, &message);
 		else
 			log_line(LOG_DEBUG, "mcp", "a response to nothing was ignored");
 	} else if (message.kind == MESSAGE_NOTIFICATION) {
@@ -373,7 +373,7 @@ static void handle_line(struct mcp_line *line, struct str text)
 	text = str_trim(text);
 	if (text.n == 0)
 		return;
-	value = document_read(text, &r);
+	value = message_parse(text, &r);
 	if (value == NULL)
 		write_error(line, STR_NONE, &r);
 	else if (json_is_array(value))

@@ -74,18 +74,18 @@ static int read_uris(struct mcp_request *req, const json_t *uris, struct listen 
 	size_t i;
 
 	if (!json_is_array(uris))
-		return refuse(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions is not an array."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions is not an array."));
 	json_array_foreach(uris, i, entry) {
 		struct str uri = json_str(entry);
 
-		if (!name_is_fine(uri, LIMIT_MCP_URI_BYTES))
-			return refuse(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions holds what is no URI."));
+		if (!message_name_fits(uri, LIMIT_MCP_URI_BYTES))
+			return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions holds what is no URI."));
 		/* Unknown ones are left out silently: a forbidden URI looks like a missing one. */
 		if (!offers_subscriptions(req->server) ||
 			!req->server->on->resource_visible(req->server->app, &req->caller, uri))
 			continue;
 		if (!interest_add(&listen->interest, uri)) {
-			(void)refuse(r, MCP_INTERNAL, 200, STR("Too many resource subscriptions in one stream."));
+			(void)refusal_set(r, MCP_INTERNAL, 200, STR("Too many resource subscriptions in one stream."));
 			r->data = STR("{\"retryAfterMs\":60000}");
 			return -1;
 		}
@@ -99,7 +99,7 @@ static int read_tasks(struct mcp_request *req, const json_t *ids, struct listen 
 	size_t i;
 
 	if (!json_is_array(ids) || json_array_size(ids) > LIMIT_MCP_LISTEN_TASKS)
-		return refuse(r, MCP_INVALID_PARAMS, 200, STR("taskIds is not an array of at most 256 ids."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("taskIds is not an array of at most 256 ids."));
 	if ((req->client_can & MCP_CAN_TASKS) == 0) {
 		*r = missing_capability(req->arena, MCP_CAN_TASKS);
 		return -1;
@@ -108,7 +108,7 @@ static int read_tasks(struct mcp_request *req, const json_t *ids, struct listen 
 	json_array_foreach(ids, i, entry) {
 		struct str id = json_str(entry);
 
-		if (id.p != NULL && task_visible(req->server, req->caller.principal, id))
+		if (id.p != NULL && mcp_task_visible(req->server, req->caller.principal, id))
 			listen->tasks[listen->task_count++] = id;
 	}
 	return 0;
@@ -121,7 +121,7 @@ static int read_filter(struct mcp_request *req, struct listen *listen, struct re
 	const json_t *tasks = json_object_get(filter, "taskIds");
 
 	if (!json_is_object(filter))
-		return refuse(r, MCP_INVALID_PARAMS, 200, STR("notifications is not an object."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("notifications is not an object."));
 	for (int i = 0; i < INTEREST_LISTS; i++)
 		listen->interest.lists[i] = json_is_true(json_object_get(filter, filter_names[i])) &&
 			offers_list(req->server, list_kinds[i]);

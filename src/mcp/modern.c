@@ -15,7 +15,7 @@ static int refuse_version(struct mcp_request *req, struct str asked, struct refu
 	supported_write(&w);
 	jw_kstr(&w, "requested", (struct str){asked.p, utf8_cut(asked, 64)});
 	jw_object_end(&w);
-	(void)refuse(r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
+	(void)refusal_set(r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
 	r->data = buf_str(&data);
 	return -1;
 }
@@ -23,7 +23,7 @@ static int refuse_version(struct mcp_request *req, struct str asked, struct refu
 void supported_write(struct json_writer *w)
 {
 	jw_karray(w, "supported");
-	jw_str(w, version_text(MCP_2026_07_28));
+	jw_str(w, revision_text(MCP_2026_07_28));
 	jw_array_end(w);
 }
 
@@ -33,17 +33,17 @@ static int read_envelope(struct mcp_request *req, struct refusal *r)
 	const json_t *capabilities = json_object_get(meta, META_CAPABILITIES);
 	const json_t *token = json_object_get(meta, "progressToken");
 	struct str claim = json_str(req->message.claim);
-	int version = version_find(claim);
+	int version = revision_find(claim);
 
 	if (claim.p == NULL)
-		return refuse(r, MCP_INVALID_PARAMS, 400, STR("_meta." META_VERSION " is missing or not a string."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("_meta." META_VERSION " is missing or not a string."));
 	if (!json_is_object(capabilities))
-		return refuse(r, MCP_INVALID_PARAMS, 400,
+		return refusal_set(r, MCP_INVALID_PARAMS, 400,
 			STR("_meta." META_CAPABILITIES " is missing or not an object."));
 	if (version < MCP_2026_07_28)
 		return refuse_version(req, claim, r);
-	if (token != NULL && !json_is_integer(token) && !name_is_fine(json_str(token), LIMIT_MCP_TOKEN_BYTES))
-		return refuse(r, MCP_INVALID_PARAMS, 400,
+	if (token != NULL && !json_is_integer(token) && !message_name_fits(json_str(token), LIMIT_MCP_TOKEN_BYTES))
+		return refusal_set(r, MCP_INVALID_PARAMS, 400,
 			STR("progressToken is neither an integer nor a string of at most 256 bytes."));
 	req->version = (enum mcp_version)version;
 	req->client_can = client_features(capabilities);
@@ -74,7 +74,7 @@ struct refusal missing_capability(struct arena *arena, unsigned needs)
 		if ((needs & names[i].bit) != 0)
 			buf_printf(&data, "%s%s", data.n > 0 ? "," : "{\"requiredCapabilities\":{", names[i].json);
 	buf_add_str(&data, STR("}}"));
-	(void)refuse(&r, MCP_MISSING_CAPABILITY, 400, STR("The client does not declare a capability that this needs."));
+	(void)refusal_set(&r, MCP_MISSING_CAPABILITY, 400, STR("The client does not declare a capability that this needs."));
 	r.data = buf_str(&data);
 	return r;
 }
@@ -106,7 +106,7 @@ static int check(struct mcp_request *req, const struct header_view *headers, str
 	if (headers != NULL && header_check(req, headers, r) != 0)
 		return -1;
 	if (!known)
-		return refuse(r, MCP_METHOD_NOT_FOUND, 404, STR("There is no such method."));
+		return refusal_set(r, MCP_METHOD_NOT_FOUND, 404, STR("There is no such method."));
 	if (str_starts(req->message.method, STR("tasks/")) && (req->client_can & MCP_CAN_TASKS) == 0) {
 		*r = missing_capability(req->arena, MCP_CAN_TASKS);
 		return -1;
@@ -138,7 +138,7 @@ void discover_run(struct mcp_request *req)
 	buf_init(&out, NULL, SIZE_MAX);
 	json_writer_init(&w, &out);
 	jw_karray(&w, "supportedVersions");
-	jw_str(&w, version_text(MCP_2026_07_28));
+	jw_str(&w, revision_text(MCP_2026_07_28));
 	jw_array_end(&w);
 	capabilities_write(req->server, &w, true);
 	jw_kstr_opt(&w, "instructions", server_instructions(req->server, req->caller.profile));

@@ -23,14 +23,14 @@ int retry_read(struct mcp_request *req, struct refusal *r)
 		return 0;
 	req->is_retry = state != NULL || answers != NULL;
 	if (answers != NULL && !json_is_object(answers))
-		return refuse(r, MCP_INVALID_PARAMS, 200, STR("inputResponses is not an object."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("inputResponses is not an object."));
 	req->answers = answers;
 	if (state == NULL)
 		return 0;
 	if (json_str(state).p == NULL || json_str(state).n > LIMIT_MCP_STATE_BYTES ||
 		!seal_open(req->arena, &req->server->keys, STATE_MAC_SIZE, state_context(req),
 			clock_wall_ms() / 1000, json_str(state), &req->state))
-		return refuse(r, MCP_INVALID_PARAMS, 200,
+		return refusal_set(r, MCP_INVALID_PARAMS, 200,
 			STR("requestState does not belong to this call, or is too old; start again without it."));
 	return 0;
 }

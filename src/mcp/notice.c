@@ -52,7 +52,7 @@ static void send_uri(struct mcp_session *session, struct str uri)
 	buf_finish(&out);
 }
 
-void session_note_resource(struct mcp_session *session, struct str uri, int64_t now)
+void mcp_session_note_resource(struct mcp_session *session, struct str uri, int64_t now)
 {
 	struct interest_uri *slot;
 
@@ -64,7 +64,7 @@ void session_note_resource(struct mcp_session *session, struct str uri, int64_t 
 	(void)pthread_mutex_unlock(&session->lock);
 }
 
-void session_note_list(struct mcp_session *session, int list, int64_t now)
+void mcp_session_note_list(struct mcp_session *session, int list, int64_t now)
 {
 	(void)pthread_mutex_lock(&session->lock);
 	if (!session->ended && notice_now(&session->interest.list_clock[list], LIMIT_MCP_LIST_CHANGED_MS, now))
@@ -73,7 +73,7 @@ void session_note_list(struct mcp_session *session, int list, int64_t now)
 	(void)pthread_mutex_unlock(&session->lock);
 }
 
-void session_flush_notices(struct mcp_session *session, int64_t now)
+void mcp_session_flush_notices(struct mcp_session *session, int64_t now)
 {
 	struct interest_uri *uri;
 	int list;
@@ -86,7 +86,7 @@ void session_flush_notices(struct mcp_session *session, int64_t now)
 	(void)pthread_mutex_unlock(&session->lock);
 }
 
-int64_t session_notices_due(struct mcp_session *session)
+int64_t mcp_session_notices_due(struct mcp_session *session)
 {
 	int64_t due;
 

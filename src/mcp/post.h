@@ -40,10 +40,10 @@ void post_watch(struct post *post, struct mcp_request *req);
 void post_put(struct post *post, int status, struct str message);
 
 /* Answers outside of any request. `id` may be absent. */
-void reply_json(const struct http_guard *guard, struct http_exchange *x, int status, const char *session_id,
+void post_reply_json(const struct http_guard *guard, struct http_exchange *x, int status, const char *session_id,
 	struct str body);
-void reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id, const struct refusal *r);
-void reply_empty(const struct http_guard *guard, struct http_exchange *x, int status);
+void post_reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id, const struct refusal *r);
+void post_reply_empty(const struct http_guard *guard, struct http_exchange *x, int status);
 /* Begin an event stream; the exchange is kept by the caller. */
 void events_begin(const struct http_guard *guard, struct http_exchange *x);
 

@@ -55,8 +55,8 @@ void request_unref(struct mcp_request *req)
 	if (req->channel != NULL)
 		req->channel->ops->release(req->channel);
 	if (req->session != NULL) {
-		session_busy(req->session, -1);
-		session_unref(req->session);
+		mcp_session_busy(req->session, -1);
+		mcp_session_unref(req->session);
 	}
 	listen_destroy(req->listen);
 	caller_drop(req->server, &req->caller);
@@ -90,7 +90,7 @@ int request_admit(struct mcp_request *req, struct refusal *r)
 	bool refused;
 
 	if (atomic_load(&server->stopping)) {
-		(void)refuse(r, MCP_INTERNAL, 503, STR("The server is shutting down."));
+		(void)refusal_set(r, MCP_INTERNAL, 503, STR("The server is shutting down."));
 		r->data = STR("{\"retryAfterMs\":1000}");
 		return -1;
 	}
@@ -103,7 +103,7 @@ int request_admit(struct mcp_request *req, struct refusal *r)
 	(void)pthread_mutex_unlock(&server->lock);
 	if (!refused)
 		return 0;
-	(void)refuse(r, MCP_INTERNAL, 200, STR("Too many requests are in flight; repeat it later."));
+	(void)refusal_set(r, MCP_INTERNAL, 200, STR("Too many requests are in flight; repeat it later."));
 	r->data = STR("{\"retryAfterMs\":1000}");
 	return -1;
 }
@@ -136,7 +136,7 @@ static void answer(struct mcp_request *req, int status, int error_code, struct s
 	req->channel->ops->answer(req->channel, req, status, req->cancelled ? STR("") : message);
 	(void)pthread_mutex_unlock(&req->lock);
 	if (req->session != NULL)
-		(void)session_expire_asks(req->session, req, NEVER);
+		(void)mcp_session_expire_asks(req->session, req, NEVER);
 	if (req->server->on->answered != NULL)
 		req->server->on->answered(req, error_code, message.n);
 	leave_list(req);
@@ -149,7 +149,7 @@ void request_fail(struct mcp_request *req, int status, enum mcp_code code, struc
 	struct buf out;
 
 	buf_init(&out, NULL, LIMIT_MESSAGE_BYTES);
-	error_write(&out, req->message.id, &r);
+	message_error(&out, req->message.id, &r);
 	answer(req, status, code, buf_str(&out));
 	buf_finish(&out);
 }
@@ -251,7 +251,7 @@ void request_cancel(struct mcp_request *req)
 	}
 	(void)pthread_mutex_unlock(&req->lock);
 	if (req->session != NULL)
-		(void)session_expire_asks(req->session, req, NEVER);
+		(void)mcp_session_expire_asks(req->session, req, NEVER);
 	if (cancel != NULL)
 		cancel(req, req->cancel_context);
 	if (ours)
@@ -300,7 +300,7 @@ void request_wake(struct mcp_request *req, int64_t now)
 	if (req->stream_at <= now)
 		request_begin_stream(req);
 	if (req->session != NULL) {
-		int64_t deadline = session_expire_asks(req->session, req, now);
+		int64_t deadline = mcp_session_expire_asks(req->session, req, now);
 
 		again = deadline < again ? deadline : again;
 	}

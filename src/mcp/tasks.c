@@ -27,7 +27,7 @@ struct task_table {
 
 static const char *const status_names[] = {"working", "input_required", "completed", "failed", "cancelled"};
 
-struct task_table *task_table_create(void)
+struct task_table *mcp_task_table_create(void)
 {
 	struct task_table *table = calloc(1, sizeof(*table));
 
@@ -46,7 +46,7 @@ static void task_destroy(struct task *task)
 	free(task);
 }
 
-void task_table_destroy(struct task_table *table)
+void mcp_task_table_destroy(struct task_table *table)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (table->buckets[i] != NULL) {
@@ -134,7 +134,7 @@ static struct task *find(struct mcp_server *server, struct str principal, struct
 	return task;
 }
 
-bool task_visible(struct mcp_server *server, struct str principal, struct str id)
+bool mcp_task_visible(struct mcp_server *server, struct str principal, struct str id)
 {
 	bool visible;
 
@@ -288,7 +288,7 @@ void mcp_task_fail(struct mcp_server *server, struct str id, enum mcp_code code,
 
 	buf_init(&out, NULL, SIZE_MAX);
 	json_writer_init(&w, &out);
-	error_object_write(&w, code, message, STR_NONE);
+	message_error_object(&w, code, message, STR_NONE);
 	error = buf_str(&out);
 	alter(server, id, set_error, &error);
 	buf_finish(&out);
@@ -317,7 +317,7 @@ static void make_room(struct mcp_server *server)
 		}
 }
 
-void task_table_tick(struct mcp_server *server)
+void mcp_task_table_tick(struct mcp_server *server)
 {
 	(void)pthread_mutex_lock(&server->tasks->lock);
 	make_room(server);
@@ -363,7 +363,7 @@ static void unknown(struct mcp_request *req)
 	request_fail(req, 200, MCP_INVALID_PARAMS, STR("There is no such task."), STR_NONE);
 }
 
-void task_run_get(struct mcp_request *req)
+void mcp_task_run_get(struct mcp_request *req)
 {
 	const struct task *task;
 	struct buf out;
@@ -398,7 +398,7 @@ static void take_answers(struct task *task, const json_t *answers, json_t *taken
 		task->row.status = MCP_TASK_WORKING;
 }
 
-void task_run_update(struct mcp_request *req)
+void mcp_task_run_update(struct mcp_request *req)
 {
 	struct mcp_server *server = req->server;
 	const json_t *answers = json_object_get(req->message.params, "inputResponses");
@@ -435,7 +435,7 @@ void task_run_update(struct mcp_request *req)
 	request_finish(req, &(struct result){.kind = RESULT_COMPLETE});
 }
 
-void task_run_cancel(struct mcp_request *req)
+void mcp_task_run_cancel(struct mcp_request *req)
 {
 	struct mcp_server *server = req->server;
 	struct str detail = STR_NONE;

@@ -48,8 +48,8 @@ static void tick(struct mcp_server *server)
 
 	tick_requests(server, &server->requests, now);
 	tick_requests(server, &server->listens, now);
-	ticker_by(server, session_table_tick(server, now));
-	task_table_tick(server);
+	ticker_by(server, mcp_session_table_tick(server, now));
+	mcp_task_table_tick(server);
 	ticker_by(server, now + LOOK_AGAIN_MS);
 }
 
