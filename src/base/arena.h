@@ -23,7 +23,8 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_siz
 /* NUL-terminated copy of `n` bytes. */
 char *arena_copy(struct arena *arena, const void *bytes, size_t n);
 char *arena_printf(struct arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *arena_vprintf(struct arena *arena, const char *fmt, va_list args);
+char *arena_vprintf(struct arena *arena, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
 /* Call `release(value)` when the arena ends, newest first: for what the arena cannot hold itself. */
 void arena_at_end(struct arena *arena, void (*release)(void *value), void *value);
 /* Bytes handed out so far; for limits and tests. */

@@ -34,6 +34,9 @@ const struct failure_info *failure_find(struct str wire)
 }
 
 static void set(struct failure *f, enum failure_code code, const char *fmt, va_list args)
+	__attribute__((format(printf, 3, 0)));
+
+static void set(struct failure *f, enum failure_code code, const char *fmt, va_list args)
 {
 	struct arena *arena = f->arena;
 	int index = f->index;
@@ -68,6 +71,10 @@ int fail_errno(struct failure *f, const char *fmt, ...)
 		{"errno", LOG_TEXT(strerror_r(saved, text, sizeof(text)))});
 	return fail(f, FAIL_INTERNAL, "The server could not do this; the cause is in its log.");
 }
+
+static int add_field(struct failure *f, enum failure_code code, struct str path, struct str received,
+	const char *fmt, va_list args)
+	__attribute__((format(printf, 5, 0)));
 
 static int add_field(struct failure *f, enum failure_code code, struct str path, struct str received,
 	const char *fmt, va_list args)

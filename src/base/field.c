@@ -584,6 +584,8 @@ static void read_members(struct reading *r, const struct field *fields, const js
 
 		if (field->group != NULL)
 			check_group(r, fields, field, object, path);
+		if ((field->flags & NOT_NULL) && json_is_null(json_object_get(object, field->name)))
+			(void)fail_field(r->f, at, STR_NONE, "must not be null");
 		if (value == NULL) {
 			if (field->flags & REQUIRED)
 				(void)fail_field(r->f, at, STR_NONE, "is required");

@@ -75,6 +75,7 @@ enum field_flag {
 	FOLDED = 32,	     /* words in any case */
 	UNIQUE_ENTRIES = 64, /* repeated entries of a list are dropped */
 	ID_OR_IDS = 128,     /* FIELD_IDS: one id alone is a list of one */
+	NOT_NULL = 256,	     /* null is refused, for updates where it would be taken as "clear it" */
 };
 
 struct field {

@@ -5,7 +5,16 @@
  * head limits (400, 414, 431, 413), then `on_head` (the application checks Host, Origin, credential,
  * route, method, and says how large a body may be), then the body (413, 408), then `on_request`.
  * Absolute deadlines end slow heads and bodies; a client that hangs up while its answer is pending is
- * noticed at once. */
+ * noticed at once.
+ *
+ * The room answers by itself, with {"ok":false,"error":{"code","message"}} and a close: doubtful framing,
+ * heads and bodies over their limit, a body that comes too slowly (408), too many connections and a server
+ * that stops (503). What the parser below refuses before we see it (bytes that are no HTTP at all) gets
+ * the parser's own small HTML text. Over TLS, 408, a chunked 413 and the 503 of a full server are a plain
+ * close. See http/framing.h for what the parser hides from the filter.
+ *
+ * A client that shuts down its sending side while an answer is pending counts as gone: the kernel
+ * shows the same for a client that died, and none we know of does it. */
 #ifndef DAIS_HTTP_HTTP_H
 #define DAIS_HTTP_HTTP_H
 
@@ -23,19 +32,20 @@ struct http_options {
 	const char *tls_cert_file; /* PEM; NULL: plain HTTP */
 	const char *tls_key_file;
 	unsigned threads;	   /* 0: 1 */
-	unsigned max_connections;  /* 0: 2048 */
+	unsigned max_connections;  /* 0: 2048; lowered to what the limit of open files allows */
 	unsigned max_per_peer;	   /* 0: 64; loopback is exempt */
 	int64_t head_ms;	   /* 0: 10 000, until the head is complete */
-	int64_t body_ms;	   /* 0: 30 000, for the body after the head */
+	int64_t body_ms;	   /* 0: 30 000, for the body after the head; also 1 KiB/s after 5 s */
 	int64_t idle_ms;	   /* 0: 75 000, between requests of one connection */
-	int64_t stall_ms;	   /* 0: 30 000, a peer that does not drain its stream */
+	int64_t stall_ms;	   /* 0: 30 000, a peer that takes no byte of its answer or stream */
 	int64_t heartbeat_ms;	   /* 0: 15 000, comment line on a silent event stream */
 	size_t stream_queue_bytes; /* 0: 1 MiB per stream */
 
-	/* Head is complete, body is not read. Return 0 and set *max_body, or answer (http_reply) and
-	 * return -1; then the body is not read and the connection closes when one was announced. */
+	/* Head is complete, body is not read. Return 0 and set *max_body, or answer (http_reply) at once
+	 * and return -1; then the body is not read and the connection closes when one was announced. */
 	int (*on_head)(struct http_exchange *x, void *app, size_t *max_body);
-	/* Request is complete. Must answer, or keep the exchange (http_keep) and answer later. */
+	/* Request is complete. Must answer, or keep the exchange (http_keep) and answer later; a request
+	 * that is neither answered nor kept is answered 500. Waiting for an answer has no deadline here. */
 	void (*on_request)(struct http_exchange *x, void *app);
 	void *app;
 };
@@ -82,7 +92,8 @@ struct http_field {
 /* Take a reference so that the exchange outlives on_request; each keep needs one release. */
 void http_keep(struct http_exchange *x);
 void http_release(struct http_exchange *x);
-/* `body` is copied. Content-Length is set; Date and the like too. */
+/* `body` is copied. Content-Length is set; Date and the like too. A field whose value is not legal (line
+ * ends) is left out and logged. Nothing happens when the peer is gone. */
 void http_reply(struct http_exchange *x, int status, const struct http_field *fields, size_t n,
 	struct str body);
 
@@ -96,7 +107,10 @@ size_t http_stream_pending(struct http_exchange *x);
 void http_stream_end(struct http_exchange *x);
 
 /* Called once, on a thread of the HTTP room, when the peer hangs up before the answer is complete, or
- * the stream is cut. The callback may not block. Set it while the exchange is kept. */
+ * the stream is cut, also by http_stop. The callback may not block. Set it while the exchange is kept;
+ * when the peer is gone already it is called at once, on the caller's thread. NULL takes it back, but
+ * does not wait for one that is running: what `context` points to must outlive that. A kept exchange must
+ * be answered or ended, and released, after it too. */
 void http_on_hangup(struct http_exchange *x, void (*hangup)(struct http_exchange *x, void *context),
 	void *context);
 

@@ -69,6 +69,13 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 	};
 }
 
+void server_caller(struct mcp_request *req, struct caller *out)
+{
+	caller_dup(mcp_request_arena(req), mcp_request_caller(req)->app, out);
+	/* One id per request: the protocol's is the one that the log and the events show. */
+	memcpy(out->req_id, mcp_request_id(req), REQ_ID_SIZE);
+}
+
 static const struct caller *caller_of(const struct mcp_request *req)
 {
 	return mcp_request_caller(req)->app;
@@ -225,9 +232,7 @@ static void call_tool(struct mcp_request *req, struct str name, const json_t *ar
 	adapted->call.tool = tool_find(name);
 	adapted->call.args = arguments;
 	adapted->call.done = call_done;
-	caller_dup(arena, caller_of(req), &adapted->call.caller);
-	/* One id per request: the protocol's is the one that the log and the events show. */
-	memcpy(adapted->call.caller.req_id, mcp_request_id(req), REQ_ID_SIZE);
+	server_caller(req, &adapted->call.caller);
 	tools_call(server->tools, &adapted->call);
 }
 

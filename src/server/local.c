@@ -5,8 +5,10 @@
  * (1) A connection is freed only by the loop thread, after mcp_line_close(), after which `write` is not
  *     called any more.
  * (2) A peer that does not read stops being read from; memory per connection is bounded. */
-#include "server/private.h"
+#include "server/admin.h"
+#include "server/stream.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -30,6 +32,7 @@ struct connection {
 	struct connection *next;
 	int fd;
 	struct mcp_line *line; /* made after the first line is seen */
+	struct subscriber *events; /* instead: a follower of the event log */
 	struct arena *arena;   /* of the caller */
 	struct buf first;      /* until the first newline */
 	struct caller caller;
@@ -115,6 +118,8 @@ static void connection_destroy(struct connection *c)
 	}
 	local->count--;
 	mcp_line_close(c->line); /* (1) */
+	if (c->events != NULL)
+		local_unsubscribe(local->server->hub, c->events);
 	(void)epoll_ctl(local->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	(void)close(c->fd);
 	buf_finish(&c->out);
@@ -157,27 +162,84 @@ static void start_line(struct connection *c)
 	c->line = mcp_line_create(c->local->server->mcp, &options);
 }
 
+/* One administrative request, one answer, and the connection ends. */
+static void answer_admin(struct connection *c, const json_t *request)
+{
+	struct server *server = c->local->server;
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct failure f;
+	struct buf members;
+	struct buf out;
+	struct json_writer w;
+	int rc;
+
+	failure_init(&f, arena);
+	buf_init(&members, arena, SIZE_MAX);
+	json_writer_init(&w, &members);
+	rc = admin_run(server->store, request, arena, &w, &f);
+	buf_init(&out, arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	jw_kbool(&w, "ok", rc == 0);
+	jw_kint(&w, "pid", getpid());
+	jw_kint(&w, "uptimeMs", clock_mono_ms() - server->started_at);
+	if (server_url_count(server) > 0)
+		jw_kstr(&w, "url", server_url(server, 0));
+	if (rc == 0) {
+		jw_members(&w, buf_str(&members));
+	} else {
+		jw_key(&w, "error");
+		failure_write(&f, &w);
+	}
+	jw_object_end(&w);
+	buf_add_char(&out, '\n');
+	connection_write(c, buf_str(&out));
+	c->is_ended = true;
+}
+
+/* What a program of ours says first. -1 ends the connection. */
+static int greet(struct connection *c, const json_t *hello)
+{
+	struct str method = json_member_str(hello, "method");
+	struct failure f;
+	int64_t since;
+
+	failure_init(&f, c->arena);
+	if (str_eq(method, STR(LOCAL_ADMIN))) {
+		answer_admin(c, json_object_get(hello, "params"));
+		return 0;
+	}
+	if (str_eq(method, STR(LOCAL_EVENTS))) {
+		since = json_integer_value(json_object_get(json_object_get(hello, "params"), "since"));
+		c->events = local_subscribe(c->local->server->hub, &c->caller, since, connection_write, c);
+		return 0;
+	}
+	if (apply_hello(c, hello, &f) == 0)
+		return 1;
+	log_line(LOG_WARN, "server", "a local connection was refused",
+		{"code", LOG_TEXT(failure_info(f.code)->wire)});
+	return -1;
+}
+
 /* -1 ends the connection. */
 static int take_first_line(struct connection *c)
 {
 	const char *end = memchr(c->first.p, '\n', c->first.n);
+	struct str line = {c->first.p, end == NULL ? 0 : (size_t)(end - c->first.p)};
 	struct json_error error;
 	json_auto_t *hello = NULL;
-	struct failure f;
+	int rc = 1;
 
 	if (end == NULL && c->first.n < HELLO_BYTES)
 		return 0;
-	if (end != NULL && memmem(c->first.p, (size_t)(end - c->first.p), LOCAL_HELLO, strlen(LOCAL_HELLO)) != NULL)
-		hello = json_read((struct str){c->first.p, (size_t)(end - c->first.p)}, &error);
-	failure_init(&f, c->arena);
-	if (str_eq(json_member_str(hello, "method"), STR(LOCAL_HELLO))) {
-		if (apply_hello(c, hello, &f) != 0) {
-			log_line(LOG_WARN, "server", "a local connection was refused",
-				{"code", LOG_TEXT(failure_info(f.code)->wire)});
-			return -1;
-		}
-		buf_consume(&c->first, (size_t)(end - c->first.p) + 1);
+	if (line.n > 0 && memmem(line.p, line.n, LOCAL_METHODS, strlen(LOCAL_METHODS)) != NULL)
+		hello = json_read(line, &error);
+	if (str_starts(json_member_str(hello, "method"), STR(LOCAL_METHODS))) {
+		rc = greet(c, hello);
+		buf_consume(&c->first, line.n + 1);
 	}
+	if (rc != 1)
+		return rc;
 	start_line(c);
 	mcp_line_feed(c->line, buf_str(&c->first));
 	buf_finish(&c->first);
@@ -196,12 +258,14 @@ static int on_readable(struct connection *c)
 		(void)pthread_mutex_lock(&c->lock);
 		c->is_ended = true;
 		(void)pthread_mutex_unlock(&c->lock);
-		return c->line == NULL ? -1 : 0;
+		return c->line == NULL && c->out.n == 0 ? -1 : 0;
 	}
 	if (c->line != NULL) {
 		mcp_line_feed(c->line, (struct str){bytes, (size_t)n});
 		return 0;
 	}
+	if (c->events != NULL)
+		return 0; /* a follower has nothing to say */
 	buf_add(&c->first, bytes, (size_t)n);
 	return take_first_line(c);
 }
@@ -371,7 +435,7 @@ int local_open(struct server *server, const char *path, struct local **out, stru
 	struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &listen_tag};
 	struct epoll_event waking = {.events = EPOLLIN, .data.ptr = &wake_tag};
 	struct local *local;
-	int fd;
+	int fd = -1;
 
 	if (bind_socket(path, &fd, f) != 0)
 		return -1;

@@ -52,6 +52,8 @@ extern const struct mcp_handlers server_mcp_handlers;
 /* mcp_caller.app of this server: a caller kept alive with its own memory. */
 struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller);
 
+/* The request's caller with the request's id; `out` may not move afterwards. */
+void server_caller(struct mcp_request *req, struct caller *out);
 /* For metrics and the call log, of every surface. */
 void server_count(struct server *server, const struct tool_call *call, int64_t us);
 struct str server_operation(struct arena *arena, const json_t *arguments);

@@ -91,6 +91,15 @@ int tally_add(struct tx *tx, int64_t parent_n, int64_t root_n, enum role role, i
 	return add(tx, SQL_ROOT_TALLY_ADD, root_n, change, f);
 }
 
+int tally_shift(struct tx *tx, int64_t root_n, const struct tally *counts, int sign, struct failure *f)
+{
+	int64_t change[ROLE_COUNT];
+
+	for (int i = 0; i < ROLE_COUNT; i++)
+		change[i] = sign * counts->by_role[i];
+	return add(tx, SQL_ROOT_TALLY_ADD, root_n, change, f);
+}
+
 int tally_move(struct tx *tx, int64_t parent_n, int64_t root_n, enum role from, enum role to, struct failure *f)
 {
 	int64_t change[ROLE_COUNT] = {0};

@@ -156,6 +156,8 @@ int64_t tally_sum(const struct tally *tally);
 void tally_write(struct json_writer *w, const char *key, const struct tally *tally);
 /* An item of this parent (0: none) and root appears (+1) or disappears (-1) in `role`. */
 int tally_add(struct tx *tx, int64_t parent_n, int64_t root_n, enum role role, int delta, struct failure *f);
+/* Many appear in a project (sign 1) or leave it (-1). */
+int tally_shift(struct tx *tx, int64_t root_n, const struct tally *counts, int sign, struct failure *f);
 /* One of them changes its role. */
 int tally_move(struct tx *tx, int64_t parent_n, int64_t root_n, enum role from, enum role to,
 	struct failure *f);

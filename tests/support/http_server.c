@@ -33,6 +33,7 @@ struct task {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct task *tasks;
+static struct task *finished; /* kept until the end: a hang-up may be on its way to one */
 static atomic_bool ending;
 static atomic_int hangups, kept;
 static struct http_server *server;
@@ -286,13 +287,23 @@ static void *work(void *argument)
 			http_on_hangup(task->x, NULL, NULL);
 			http_release(task->x);
 			atomic_fetch_sub(&kept, 1);
-			task->next = NULL;
-			/* Not freed: a hang-up may be on its way to it. Tests are short. */
+			task->next = finished;
+			finished = task;
 		}
 		(void)pthread_mutex_unlock(&lock);
 		(void)usleep(2000); /* a test's worker, not worth a condition */
 	}
 	return NULL;
+}
+
+static void free_finished(void)
+{
+	while (finished != NULL) {
+		struct task *next = finished->next;
+
+		free(finished);
+		finished = next;
+	}
 }
 
 /* ---- the program ---- */
@@ -363,6 +374,7 @@ static int serve(const struct http_options *options, int64_t grace_ms)
 	atomic_store(&ending, true);
 	(void)pthread_join(worker, NULL);
 	http_close(server);
+	free_finished();
 	(void)printf("stopped hangups=%d kept=%d\n", atomic_load(&hangups), atomic_load(&kept));
 	return 0;
 }

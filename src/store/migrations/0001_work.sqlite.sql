@@ -43,6 +43,7 @@ CREATE TABLE item (
 ) STRICT;
 CREATE INDEX item_children ON item (parent_n, n);
 CREATE INDEX item_created ON item (created_at, id);
+CREATE INDEX item_root_created ON item (root_n, created_at, id);
 -- What is next inside a project, and among items that are projects themselves.
 CREATE INDEX item_ready ON item (root_n, role, priority, complexity, created_at, n) WHERE parent_n IS NOT NULL;
 CREATE INDEX item_root_ready ON item (role, priority, complexity, created_at, n) WHERE parent_n IS NULL;

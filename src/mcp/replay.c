@@ -1,4 +1,4 @@
-#include "mcp/stream.h"
+#include "mcp/replay.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -45,7 +45,7 @@ static bool parse36(struct str text, uint64_t *out)
 	return true;
 }
 
-static void write_id(const struct stream *stream, uint64_t seq, char out[ID_SIZE])
+static void write_id(const struct replay *stream, uint64_t seq, char out[ID_SIZE])
 {
 	char serial[14];
 	char number[14];
@@ -55,13 +55,14 @@ static void write_id(const struct stream *stream, uint64_t seq, char out[ID_SIZE
 	(void)snprintf(out, ID_SIZE, "%s.%s", serial, number);
 }
 
-void event_write(struct buf *out, struct str id, struct str message)
+void sse_write(struct buf *out, struct str id, struct str message)
 {
 	buf_add_str(out, STR("event: message\n"));
 	if (id.n > 0)
 		buf_printf(out, "id: %.*s\n", STRF(id));
 	buf_add_str(out, STR("data: "));
-	/* Outside of strings JSON may hold line ends, and inside they are escaped: a blank is the same. */
+	/* Outside of strings JSON may hold line ends, and inside they are escaped: a blank is the
+	 * same. */
 	for (size_t from = 0; from < message.n;) {
 		size_t at = from;
 
@@ -75,9 +76,9 @@ void event_write(struct buf *out, struct str id, struct str message)
 	buf_add_str(out, STR("\n\n"));
 }
 
-struct stream *stream_create(struct mcp_session *session, bool is_general)
+struct replay *replay_create(struct mcp_session *session, bool is_general)
 {
-	struct stream *stream = calloc(1, sizeof(*stream));
+	struct replay *stream = calloc(1, sizeof(*stream));
 
 	if (stream == NULL)
 		abort();
@@ -88,7 +89,7 @@ struct stream *stream_create(struct mcp_session *session, bool is_general)
 	return stream;
 }
 
-static void forget_first(struct stream *stream)
+static void forget_first(struct replay *stream)
 {
 	struct event *event = &stream->events[stream->first];
 
@@ -98,7 +99,7 @@ static void forget_first(struct stream *stream)
 	stream->count--;
 }
 
-void stream_destroy(struct stream *stream)
+void replay_destroy(struct replay *stream)
 {
 	while (stream->count > 0)
 		forget_first(stream);
@@ -106,7 +107,7 @@ void stream_destroy(struct stream *stream)
 	free(stream);
 }
 
-static void keep(struct stream *stream, struct str text)
+static void keep(struct replay *stream, struct str text)
 {
 	struct event *event;
 
@@ -114,8 +115,8 @@ static void keep(struct stream *stream, struct str text)
 		stream->events = calloc(LIMIT_MCP_REPLAY_EVENTS, sizeof(*stream->events));
 	if (stream->events == NULL)
 		abort();
-	while (stream->count > 0 &&
-		(stream->count == LIMIT_MCP_REPLAY_EVENTS || stream->bytes + text.n > LIMIT_MCP_REPLAY_BYTES))
+	while (stream->count > 0 && (stream->count == LIMIT_MCP_REPLAY_EVENTS ||
+					    stream->bytes + text.n > LIMIT_MCP_REPLAY_BYTES))
 		forget_first(stream);
 	event = &stream->events[(stream->first + stream->count) % LIMIT_MCP_REPLAY_EVENTS];
 	*event = (struct event){stream->seq, malloc(text.n + 1), text.n};
@@ -126,7 +127,7 @@ static void keep(struct stream *stream, struct str text)
 	stream->count++;
 }
 
-void stream_send(struct stream *stream, struct str message, bool last)
+void replay_send(struct replay *stream, struct str message, bool last)
 {
 	char id[ID_SIZE];
 	struct buf out;
@@ -134,7 +135,7 @@ void stream_send(struct stream *stream, struct str message, bool last)
 	stream->seq++;
 	write_id(stream, stream->seq, id);
 	buf_init(&out, NULL, SIZE_MAX);
-	event_write(&out, str_of(id), message);
+	sse_write(&out, str_of(id), message);
 	keep(stream, buf_str(&out));
 	if (stream->x != NULL)
 		(void)http_stream_write(stream->x, buf_str(&out));
@@ -145,7 +146,7 @@ void stream_send(struct stream *stream, struct str message, bool last)
 	}
 }
 
-void stream_prime(struct stream *stream, int64_t retry_ms)
+void replay_prime(struct replay *stream, int64_t retry_ms)
 {
 	char id[ID_SIZE];
 	char text[ID_SIZE + 64];
@@ -153,49 +154,54 @@ void stream_prime(struct stream *stream, int64_t retry_ms)
 
 	stream->seq++;
 	write_id(stream, stream->seq, id);
-	n = snprintf(text, sizeof(text), "id: %s\nretry: %lld\ndata: \n\n", id, (long long)retry_ms);
+	n = snprintf(
+		text, sizeof(text), "id: %s\nretry: %lld\ndata: \n\n", id, (long long)retry_ms);
 	if (stream->x != NULL)
 		(void)http_stream_write(stream->x, (struct str){text, (size_t)n});
 }
 
-void stream_replay(struct stream *stream, uint64_t seq, struct http_exchange *x)
+void replay_resume(struct replay *stream, uint64_t seq, struct http_exchange *x)
 {
 	for (size_t i = 0; i < stream->count; i++) {
-		const struct event *event = &stream->events[(stream->first + i) % LIMIT_MCP_REPLAY_EVENTS];
+		const struct event *event =
+			&stream->events[(stream->first + i) % LIMIT_MCP_REPLAY_EVENTS];
 
 		if (event->seq > seq)
 			(void)http_stream_write(x, (struct str){event->text, event->n});
 	}
 }
 
-struct stream *stream_find(struct mcp_session *session, struct str last_event_id, uint64_t *seq)
+struct replay *replay_find(struct mcp_session *session, struct str last_event_id, uint64_t *seq)
 {
-	const char *dot = last_event_id.n == 0 ? NULL : memchr(last_event_id.p, '.', last_event_id.n);
+	const char *dot =
+		last_event_id.n == 0 ? NULL : memchr(last_event_id.p, '.', last_event_id.n);
 	uint64_t serial;
 
 	if (dot == NULL)
 		return NULL;
 	if (!parse36((struct str){last_event_id.p, (size_t)(dot - last_event_id.p)}, &serial) ||
-		!parse36((struct str){dot + 1, last_event_id.n - (size_t)(dot - last_event_id.p) - 1}, seq))
+		!parse36((struct str){dot + 1,
+				 last_event_id.n - (size_t)(dot - last_event_id.p) - 1},
+			seq))
 		return NULL;
-	for (struct stream *stream = session->streams; stream != NULL; stream = stream->next)
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		if (stream->serial == serial)
 			return stream;
 	return NULL;
 }
 
-int64_t stream_expire(struct mcp_session *session, int64_t now)
+int64_t replay_expire(struct mcp_session *session, int64_t now)
 {
 	int64_t again = INT64_MAX;
 
-	for (struct stream **at = &session->streams; *at != NULL;) {
-		struct stream *stream = *at;
+	for (struct replay **at = &session->streams; *at != NULL;) {
+		struct replay *stream = *at;
 		bool idle = stream->x == NULL && (stream->is_over || stream->is_general);
 		int64_t end = stream->over_at + LIMIT_MCP_REPLAY_SECONDS * 1000LL;
 
 		if (idle && now >= end) {
 			*at = stream->next;
-			stream_destroy(stream);
+			replay_destroy(stream);
 			continue;
 		}
 		if (idle && end < again)

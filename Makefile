@@ -1,0 +1,63 @@
+# The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
+.PHONY: help run build test quick lint conformance fuzz install uninstall docs clean
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+MESON ?= meson
+
+help:
+	@echo 'make run          install what is missing, build, and serve (Ctrl-C stops)'
+	@echo 'make test         the same, then every test that needs no account and no outside service'
+	@echo 'make build        leave the program at build/dais'
+	@echo 'make quick        the unit tests and scenarios of one build, for work in progress'
+	@echo 'make lint         clang-tidy and gcc -fanalyzer'
+	@echo 'make conformance  the official MCP conformance program against our protocol library'
+	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
+	@echo 'make docs         write the reference pages anew from the tables of the code'
+	@echo 'make install      to PREFIX (default /usr/local)'
+
+build/build.ninja:
+	@scripts/setup build
+	$(MESON) setup build
+
+build: build/build.ninja
+	@scripts/setup build
+	ninja -C build -j $(JOBS) src/cli/dais
+	@ln -sf src/cli/dais build/dais
+
+run: build
+	build/dais serve
+
+test:
+	@scripts/test
+
+quick:
+	@scripts/test quick
+
+lint:
+	@scripts/test lint
+
+conformance:
+	@scripts/test conformance
+
+fuzz:
+	@scripts/setup test
+	scripts/fuzz $(or $(SECONDS_EACH),$(SECONDS),60)
+
+docs: build
+	ninja -C build -j $(JOBS) tests/tools/reference
+	tests/tools/write_reference build/tests/tools/reference .
+
+install: build
+	install -D -m 755 build/src/cli/dais $(DESTDIR)$(PREFIX)/bin/dais
+	install -D -m 644 docs/man/dais.1 $(DESTDIR)$(PREFIX)/share/man/man1/dais.1
+	install -D -m 644 docs/man/dais.yaml.5 $(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5
+	install -D -m 644 packaging/completion/dais.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/dais $(DESTDIR)$(PREFIX)/share/man/man1/dais.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz build-clang build-analyzer

@@ -1,0 +1,166 @@
+/* Flags and places that every subcommand shares. */
+#include "cli/cli.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum { KEY_STATE = 1000, KEY_CONFIG, KEY_LOG_LEVEL };
+
+static const struct argp_option shared_options[] = {
+	{"state", KEY_STATE, "DIR", 0, "Where the server keeps everything (DAIS_STATE_DIR)", 90},
+	{"config", KEY_CONFIG, "FILE", 0, "Settings, see dais.yaml(5) (DAIS_CONFIG)", 90},
+	{"log-level", KEY_LOG_LEVEL, "WORD", 0, "trace, debug, info, warn, error or off", 90},
+	{0},
+};
+
+static char *absolute(struct arena *arena, const char *path)
+{
+	char cwd[4096];
+
+	if (path[0] == '/' || getcwd(cwd, sizeof(cwd)) == NULL)
+		return arena_copy(arena, path, strlen(path));
+	return arena_printf(arena, "%s/%s", cwd, path);
+}
+
+static error_t parse_shared(int key, char *arg, struct argp_state *state)
+{
+	struct cli *cli = state->input;
+
+	switch (key) {
+	case KEY_STATE:
+		cli->state_dir = absolute(cli->arena, arg);
+		return 0;
+	case KEY_CONFIG:
+		cli->config = absolute(cli->arena, arg);
+		return 0;
+	case KEY_LOG_LEVEL:
+		if (cli->flag_count < sizeof(cli->flags) / sizeof(cli->flags[0]))
+			cli->flags[cli->flag_count++] =
+				(struct settings_flag){SETTING_LOG_LEVEL, str_of(arg)};
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp cli_shared_argp = {.options = shared_options, .parser = parse_shared};
+
+static void settle_state(struct cli *cli)
+{
+	const char *home = getenv("HOME");
+	const char *xdg = getenv("XDG_STATE_HOME");
+	const char *given = getenv("DAIS_STATE_DIR");
+
+	if (cli->state_dir != NULL)
+		return;
+	if (given != NULL && given[0] != '\0')
+		cli->state_dir = absolute(cli->arena, given);
+	else if (xdg != NULL && xdg[0] == '/')
+		cli->state_dir = arena_printf(cli->arena, "%s/dais", xdg);
+	else
+		cli->state_dir = arena_printf(cli->arena, "%s/.local/state/dais", home == NULL ? "/tmp" : home);
+}
+
+struct parsing {
+	struct cli *cli;
+	argp_parser_t parser;
+	void *input;
+};
+
+static error_t parse_both(int key, char *arg, struct argp_state *state)
+{
+	struct parsing *parsing = state->input;
+	error_t rc;
+
+	if (key == ARGP_KEY_INIT)
+		state->child_inputs[0] = parsing->cli;
+	if (parsing->parser == NULL)
+		return key == ARGP_KEY_ARG ? ARGP_ERR_UNKNOWN : key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+	state->input = parsing->input;
+	rc = parsing->parser(key, arg, state);
+	state->input = parsing;
+	return key == ARGP_KEY_INIT ? 0 : rc;
+}
+
+int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *options, argp_parser_t parser,
+	const char *args_doc, const char *doc, void *input)
+{
+	static const struct argp_option none[] = {{0}};
+	const struct argp_child children[] = {{&cli_shared_argp, 0, "Options of every command:", 90}, {0}};
+	struct parsing parsing = {cli, parser, input};
+	const struct argp argp = {
+		.options = options == NULL ? none : options,
+		.parser = parse_both,
+		.args_doc = args_doc,
+		.doc = doc,
+		.children = children,
+	};
+	error_t rc;
+
+	argp_program_version = "dais " DAIS_VERSION;
+	argp_err_exit_status = EX_USAGE;
+	rc = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
+	settle_state(cli);
+	return rc == 0 ? 0 : EX_USAGE;
+}
+
+static bool default_config(struct cli *cli)
+{
+	const char *given = getenv("DAIS_CONFIG");
+	const char *xdg = getenv("XDG_CONFIG_HOME");
+	const char *home = getenv("HOME");
+
+	if (given != NULL && given[0] != '\0') {
+		cli->config = absolute(cli->arena, given);
+		return true;
+	}
+	if (xdg != NULL && xdg[0] == '/')
+		cli->config = arena_printf(cli->arena, "%s/dais/config.yaml", xdg);
+	else if (home != NULL)
+		cli->config = arena_printf(cli->arena, "%s/.config/dais/config.yaml", home);
+	return false;
+}
+
+int cli_settings(struct cli *cli, struct settings **out, struct failure *f)
+{
+	bool is_required = cli->config != NULL || default_config(cli);
+	enum log_level level = LOG_INFO;
+	enum log_format format = LOG_FORMAT_AUTO;
+	struct str word;
+
+	if (settings_load(cli->arena, cli->config, is_required, cli->flags, cli->flag_count, out, f) != 0)
+		return -1;
+	(void)log_level_parse(settings_text(*out, SETTING_LOG_LEVEL), &level);
+	word = settings_text(*out, SETTING_LOG_FORMAT);
+	if (str_eq(word, STR("json")))
+		format = LOG_FORMAT_JSON;
+	else if (str_eq(word, STR("human")))
+		format = LOG_FORMAT_HUMAN;
+	log_setup(level, format, STDERR_FILENO);
+	return 0;
+}
+
+int cli_fail(struct cli *cli, const struct failure *f)
+{
+	const struct failure_info *info = failure_info(f->code);
+	struct buf out;
+	struct json_writer w;
+	struct json_error error;
+	json_auto_t *written = NULL;
+	struct str message;
+	struct str fix;
+
+	buf_init(&out, cli->arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	failure_write(f, &w);
+	written = json_read(buf_str(&out), &error);
+	message = json_member_str(written, "message");
+	fix = json_member_str(written, "fix");
+	message = term_text(cli->arena, message, 0);
+	(void)fprintf(stderr, "dais: %.*s%s%.*s\n", STRF(message), fix.n > 0 ? " " : "", STRF(fix));
+	return info->exit_code;
+}

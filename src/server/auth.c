@@ -1,0 +1,117 @@
+/* Who is behind an HTTP exchange. Authentication comes before routing: a stranger learns nothing about which
+ * paths exist. */
+#include "server/private.h"
+
+#include "base/clock.h"
+
+/* After this many failures of one peer within the window, 429. */
+#define FAILURES 10
+#define WINDOW_MS 60000
+#define PEERS 256
+
+/* A small table by hash of the address: a collision shares a counter, which errs on the safe side. */
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		int64_t since; /* monotonic */
+		int count;
+	} peers[PEERS];
+} throttle = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t peer_slot(struct http_exchange *x)
+{
+	struct str peer = http_peer(x);
+	uint32_t hash = 2166136261U;
+
+	for (size_t i = 0; i < peer.n; i++)
+		hash = (hash ^ (unsigned char)peer.p[i]) * 16777619U;
+	return hash % PEERS;
+}
+
+bool auth_is_throttled(struct server *server, struct http_exchange *x)
+{
+	size_t slot = peer_slot(x);
+	bool is_throttled;
+
+	(void)server;
+	/* All local agents share the loopback address: one with a stale token must not lock out the rest. */
+	if (http_peer_is_loopback(x))
+		return false;
+	(void)pthread_mutex_lock(&throttle.lock);
+	is_throttled = throttle.peers[slot].count >= FAILURES &&
+		clock_mono_ms() - throttle.peers[slot].since < WINDOW_MS;
+	(void)pthread_mutex_unlock(&throttle.lock);
+	return is_throttled;
+}
+
+static int refuse(struct server *server, struct http_exchange *x, struct failure *f, const char *why)
+{
+	size_t slot = peer_slot(x);
+	int64_t now = clock_mono_ms();
+
+	atomic_fetch_add(&server->auth_failures, 1);
+	(void)pthread_mutex_lock(&throttle.lock);
+	if (now - throttle.peers[slot].since >= WINDOW_MS) {
+		throttle.peers[slot].since = now;
+		throttle.peers[slot].count = 0;
+	}
+	throttle.peers[slot].count++;
+	(void)pthread_mutex_unlock(&throttle.lock);
+	return fail(f, FAIL_UNAUTHENTICATED, "%s", why);
+}
+
+/* The credential after "Bearer ": the scheme in any case, at least one blank. */
+static bool bearer_of(struct str header, struct str *out)
+{
+	struct str scheme = {header.p, header.n < 6 ? header.n : 6};
+
+	if (!str_eq_nocase(scheme, STR("bearer")) || header.n < 8 || header.p[6] != ' ')
+		return false;
+	*out = str_trim((struct str){header.p + 6, header.n - 6});
+	return out->n > 0;
+}
+
+/* The value of our cookie, or absent. */
+static struct str session_of(struct str header)
+{
+	static const char name[] = "dais_session=";
+	const char *at = header.n == 0 ? NULL : memmem(header.p, header.n, name, sizeof(name) - 1);
+	struct str value;
+
+	if (at == NULL || (at != header.p && at[-1] != ' ' && at[-1] != ';'))
+		return STR_NONE;
+	value.p = at + sizeof(name) - 1;
+	for (value.n = 0; value.p + value.n < header.p + header.n && value.p[value.n] != ';';)
+		value.n++;
+	return value;
+}
+
+int authenticate(struct server *server, struct http_exchange *x, struct caller *out, struct failure *f)
+{
+	struct str surface = str_starts(http_path(x), STR("/mcp")) ? STR("mcp") : STR("rest");
+	size_t count = 0;
+	struct str header = http_header(x, "Authorization", &count);
+	struct str cookie = session_of(http_header(x, "Cookie", NULL));
+	struct str token = STR_NONE;
+	struct snapshot s;
+	int rc;
+
+	if (server->is_open_mode && !(bearer_of(header, &token) && str_starts(token, STR("dst_")))) {
+		caller_local(out, http_arena(x), surface);
+		out->is_local = false;
+		return 0;
+	}
+	if (count > 1)
+		return refuse(server, x, f, "The Authorization header came more than once.");
+	if (count == 1 && !bearer_of(header, &token))
+		return refuse(server, x, f, "The Authorization header must be: Bearer TOKEN.");
+	if (token.n == 0 && cookie.n == 0)
+		return refuse(server, x, f, "A bearer token is needed; make one with: dais token create");
+	if (snapshot_begin(server->store, http_arena(x), &s, f) != 0)
+		return -1;
+	rc = token.n > 0 ? caller_from_token(&s, token, surface, out, f) : caller_from_session(&s, cookie, out, f);
+	snapshot_end(&s);
+	if (rc != 0 && f->code == FAIL_UNAUTHENTICATED)
+		return refuse(server, x, f, "The credential is not valid.");
+	return rc;
+}

@@ -1,0 +1,251 @@
+/* items_read list: filtered items in a total order, page by page. */
+#include "work/items.h"
+#include "work/parts.h"
+
+#include <inttypes.h>
+
+#define PAGE_DEFAULT 50
+
+struct listing {
+	struct snapshot *s;
+	struct call *call;
+	const struct list_args *in;
+	struct filter filter;
+	enum sort_key key;
+	bool is_desc;
+	int64_t limit;
+	bool has_cursor;
+	struct id after_id; /* last row of the page before */
+	int64_t after_int;
+	struct str after_text;
+};
+
+static const struct {
+	const char *column;
+	bool is_desc;
+} sorts[] = {
+	[SORT_CREATED] = {"i.created_at", true},
+	[SORT_PRIORITY] = {"i.priority", false},
+	[SORT_MODIFIED] = {"i.modified_at", true},
+	[SORT_ROLE_CHANGED] = {"i.role_changed_at", true},
+	[SORT_TITLE] = {"t.title", false},
+	[SORT_COMPLEXITY] = {"i.complexity", false},
+};
+
+/* Items without complexity come last in both directions. */
+static const char *key_column(const struct listing *l)
+{
+	if (l->key == SORT_COMPLEXITY && l->is_desc)
+		return "CASE WHEN i.complexity = 11 THEN 0 ELSE i.complexity END";
+	return sorts[l->key].column;
+}
+
+/* ---- where the page begins ---- */
+
+static int read_cursor(struct listing *l, struct failure *f)
+{
+	struct cursor cursor;
+	struct id_prefix id;
+
+	if (!l->in->cursor.set)
+		return 0;
+	if (cursor_read(l->call, l->in->cursor.v, &cursor, f) != 0)
+		return -1;
+	if (cursor.n != 2 || !id_prefix_parse(cursor.parts[0], &id) ||
+		!base64url_decode(l->call->arena, cursor.parts[1], &l->after_text) ||
+		(l->key != SORT_TITLE && !str_to_int(l->after_text, &l->after_int)))
+		return fail(f, FAIL_INVALID_CURSOR, "The cursor does not belong to this listing.");
+	l->after_id = id.low;
+	l->has_cursor = true;
+	return 0;
+}
+
+static struct str next_cursor(struct listing *l, struct id id, struct str key)
+{
+	struct str parts[2] = {id_str(l->call->arena, id), base64url(l->call->arena, key.p, key.n)};
+
+	return cursor_text(l->call, parts, 2); /* encoded: a title may hold any character */
+}
+
+static void add_key(const struct listing *l, struct sql *sql, const char *operator)
+{
+	sql_add(sql, key_column(l));
+	sql_add(sql, operator);
+	if (l->key == SORT_TITLE)
+		sql_str(sql, l->after_text);
+	else
+		sql_int(sql, l->after_int);
+}
+
+/* Rows behind (key, id); the first condition says nothing more, but lets an index on the key start there. */
+static void add_after(const struct listing *l, struct sql *sql)
+{
+	if (!l->has_cursor)
+		return;
+	sql_add(sql, " AND ");
+	add_key(l, sql, l->is_desc ? " <= " : " >= ");
+	sql_add(sql, " AND (");
+	add_key(l, sql, l->is_desc ? " < " : " > ");
+	sql_add(sql, " OR i.id > ");
+	sql_id(sql, l->after_id);
+	sql_add(sql, ")");
+}
+
+/* ---- the conditions ---- */
+
+static void add_from(const struct listing *l, struct sql *sql)
+{
+	sql_add(sql, " FROM item i");
+	if (filter_needs_text(&l->filter) || l->key == SORT_TITLE)
+		sql_add(sql, " JOIN item_text t ON t.n = i.n");
+	sql_add(sql, " WHERE 1 = 1");
+	filter_sql(&l->filter, sql);
+	if (l->in->exclude_terminal.v)
+		sql_add(sql, " AND i.role <> 3");
+	if (!l->in->claim_status.set)
+		return;
+	if (l->in->claim_status.v == CLAIM_STATUS_UNCLAIMED) {
+		sql_add(sql, " AND i.claim_by IS NULL");
+		return;
+	}
+	sql_add(sql, " AND i.claim_by IS NOT NULL AND i.claim_until");
+	sql_add(sql, l->in->claim_status.v == CLAIM_STATUS_CLAIMED ? " > " : " <= ");
+	sql_int(sql, l->s->now);
+}
+
+/* ---- how many ---- */
+
+SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
+
+/* At most so many rows can match; an upper bound that costs a point read. */
+static int candidates(struct listing *l, int64_t *out, struct failure *f)
+{
+	struct tally tally;
+
+	if (l->filter.is_small) {
+		*out = 0;
+		return 0;
+	}
+	if (l->filter.parent_n != 0) {
+		if (tally_children(l->s, l->filter.parent_n, &tally, f) != 0)
+			return -1;
+		*out = tally_sum(&tally);
+		return 0;
+	}
+	if (l->filter.root_n != 0) {
+		if (tally_root(l->s, l->filter.root_n, &tally, f) != 0)
+			return -1;
+		*out = tally_sum(&tally);
+		return 0;
+	}
+	*out = 0;
+	return query_int(l->s, out, f, SQL_NEWEST_ITEM, "") < 0 ? -1 : 0;
+}
+
+/* -1 in *total when counting is not cheap. */
+static int count(struct listing *l, int64_t *total, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int64_t most;
+
+	*total = -1;
+	if (filter_needs_test(&l->filter))
+		return 0;
+	if (candidates(l, &most, f) != 0)
+		return -1;
+	if (most > LIMIT_COUNTED_ROWS)
+		return 0;
+	sql_init(&sql, l->call->arena);
+	sql_add(&sql, "SELECT count(*)");
+	add_from(l, &sql);
+	if (query_sql(l->s, &q, f, &sql) != 0 || query_next(&q, f) < 0)
+		return -1;
+	*total = col_int(&q, 0);
+	return 0;
+}
+
+/* ---- the rows ---- */
+
+static void add_page(const struct listing *l, struct sql *sql)
+{
+	sql_add(sql, "SELECT i.n, i.id, ");
+	sql_add(sql, key_column(l));
+	add_from(l, sql);
+	add_after(l, sql);
+	sql_add(sql, " ORDER BY 3");
+	sql_add(sql, l->is_desc ? " DESC, i.id" : ", i.id");
+	if (filter_needs_test(&l->filter))
+		return; /* rows that fail the test do not count */
+	sql_add(sql, " LIMIT ");
+	sql_int(sql, l->limit + 1);
+}
+
+static int write_row(struct rows *rows, struct listing *l, int64_t n, struct failure *f)
+{
+	struct item item;
+
+	if (item_load(l->s, n, &item, f) < 0)
+		return -1;
+	row_begin(rows);
+	item_write_ref(rows->w, l->call, &item);
+	if (l->in->claim_status.set && !fields_have(l->in->fields.v, l->in->fields.n, "claim"))
+		claim_state_write(rows->w, &item, l->s->now);
+	if (parts_write(rows->w, l->s, l->call, &item, parts_of(&l->in->fields), false, f) != 0)
+		return -1;
+	return row_end(rows);
+}
+
+static int write_rows(struct listing *l, struct json_writer *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct str next = STR_NONE, last_key = STR_NONE;
+	struct id last_id = {0};
+	struct rows rows;
+	struct sql sql;
+	int64_t total;
+	int rc;
+
+	sql_init(&sql, l->call->arena);
+	add_page(l, &sql);
+	if (query_sql(l->s, &q, f, &sql) != 0)
+		return -1;
+	rows_init(&rows, out, l->call);
+	jw_karray(out, "items");
+	while ((rc = query_next(&q, f)) == 1) {
+		rc = filter_test(l->s, l->call, &l->filter, col_int(&q, 0), f);
+		if (rc == 0)
+			continue;
+		if (rc > 0)
+			rc = (int64_t)rows.n == l->limit ? 0 : write_row(&rows, l, col_int(&q, 0), f);
+		if (rc < 0)
+			return -1;
+		if (rc == 0) { /* one more row than the page holds */
+			next = next_cursor(l, last_id, last_key);
+			break;
+		}
+		last_id = col_id(&q, 1);
+		last_key = col_str(&q, 2);
+	}
+	if (rc < 0)
+		return -1;
+	jw_array_end(out);
+	if (next.n == 0 && !l->has_cursor)
+		total = (int64_t)rows.n;
+	else if (count(l, &total, f) != 0)
+		return -1;
+	call_page(l->call, (int64_t)rows.n, total, next);
+	return 0;
+}
+
+int items_list(struct snapshot *s, struct call *call, const struct list_args *in, struct json_writer *out,
+	struct failure *f)
+{
+	struct listing l = {.s = s, .call = call, .in = in, .limit = in->limit.set ? in->limit.v : PAGE_DEFAULT};
+
+	l.key = in->sort_by.set ? (enum sort_key)in->sort_by.v : SORT_CREATED;
+	l.is_desc = in->sort_dir.set ? in->sort_dir.v == SORT_DESC : sorts[l.key].is_desc;
+	if (read_cursor(&l, f) != 0 || filter_prepare(s, call, &in->filter, STR(""), &l.filter, f) != 0)
+		return -1;
+	return write_rows(&l, out, f);
+}

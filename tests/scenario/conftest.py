@@ -1,0 +1,60 @@
+"""Fixtures of the stories: `dais`, a running server on a fresh state directory, and `new_dais`, more of them."""
+import os
+
+import pytest
+
+import harness
+
+IN_CI = bool(os.environ.get("CI"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    # In CI a skip is a failure: nothing may look tested that was not.
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+    if report.failed:
+        for server in item.stash.get(SERVERS, []):
+            report.sections.append((f"log of {server.state}", server.log()[-6000:]))
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+
+
+SERVERS = pytest.StashKey[list]()
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.fixture
+def new_dais(request):
+    """A function that makes a server on its own state directory, not yet started."""
+    servers = request.node.stash.setdefault(SERVERS, [])
+
+    def make():
+        servers.append(harness.Dais())
+        return servers[-1]
+
+    yield make
+    errors = []
+    for server in servers:
+        try:
+            server.finish()
+        except BaseException as error:
+            errors.append(error)
+    if not errors and not request.node.stash.get(FAILED, False):
+        for server in servers:
+            server.remove()
+    if errors:
+        raise errors[0]
+
+
+@pytest.fixture
+def dais(new_dais):
+    return new_dais().start()
+
+
+@pytest.fixture
+def stopped(new_dais):
+    """A state directory whose server the test starts itself."""
+    return new_dais()

@@ -1,0 +1,199 @@
+"""A12: the stream of events, cut and resumed: each event once, in order, and nobody else's."""
+import http.client
+import json
+import socket
+
+import pytest
+
+from harness import until
+
+
+class Stream:
+    """GET /api/v1/events, read by hand."""
+
+    def __init__(self, dais, token, last=None, query="", timeout=30):
+        caller = dais.http()
+        self.socket = socket.create_connection((caller.host, caller.port), timeout=timeout)
+        lines = [f"GET /api/v1/events{query} HTTP/1.1", f"Host: {caller.host}:{caller.port}",
+                 f"Authorization: Bearer {token}", "Accept: text/event-stream"]
+        if last is not None:
+            lines.append(f"Last-Event-ID: {last}")
+        self.socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        self.answer = http.client.HTTPResponse(self.socket)
+        self.answer.begin()
+        self.status = self.answer.status
+
+    def event(self):
+        """The next event: {id, event, data}, or {comment}."""
+        found = {}
+        while True:
+            line = self.answer.readline()
+            assert line, "the stream ended"
+            line = line.decode().rstrip("\n").rstrip("\r")
+            if line == "":
+                if "data" in found:
+                    return found
+                found = {}
+            elif not line.startswith(":"):
+                name, _, value = line.partition(":")
+                found[name] = value.removeprefix(" ")
+
+    def events(self, count):
+        return [self.event() for _ in range(count)]
+
+    def close(self):
+        self.answer.close()
+        self.socket.close()
+
+
+def numbers(events):
+    return [int(event["id"]) for event in events]
+
+
+def make(local, count):
+    for at in range(0, count, 100):
+        local.ops("items_write", *({"op": "create", "title": f"item {i}"} for i in range(at, min(count, at + 100))))
+
+
+def settle(stream, local, title="marker"):
+    """Skip what the stream says at its start; the event of a fresh item is the last one skipped."""
+    item = local.item(title)
+    while True:
+        event = stream.event()
+        if event.get("event") == "item.created" and item in event["data"]:
+            return event
+
+
+@pytest.fixture
+def token(dais):
+    return dais.admin_token
+
+
+def test_a12a_a_cut_stream_goes_on_where_it_was(dais, token):
+    local = dais.local()
+    first = Stream(dais, token)
+    settle(first, local)
+    make(local, 100)
+    seen = first.events(37)
+    first.close()
+    make(local, 50)
+    second = Stream(dais, token, last=seen[-1]["id"])
+    rest = [event for event in (second.event() for _ in range(113)) if event.get("event") == "item.created"]
+    assert len(rest) == 113
+    together = numbers(seen) + numbers(rest)
+    assert together == sorted(set(together)) and len(together) == 150
+
+
+def test_a12b_what_is_too_old_to_replay_is_said(stopped):
+    stopped.environment["DAIS_EVENTS_WINDOW"] = "100"
+    stopped.start()
+    local, token = stopped.local(), stopped.admin_token
+    stream = Stream(stopped, token)
+    first = settle(stream, local)
+    stream.close()
+    make(local, 500)
+    again = Stream(stopped, token, last=first["id"])
+    said = again.event()
+    # Either every event is there, or the gap is announced before anything else.
+    if said["event"] == "item.created":
+        assert numbers([said, *again.events(499)])[0] == int(first["id"]) + 1
+    else:
+        assert said["event"] in ("reset", "gap", "resync"), said
+
+
+@pytest.mark.parametrize("last", ["abc", "-1", "", "99999999999999999", "1", "1e3", "9" * 40])
+def test_a12c_a_senseless_id_is_answered_not_ignored(dais, token, last):
+    local = dais.local()
+    stream = Stream(dais, token, last=last)
+    if stream.status != 200:
+        assert stream.status == 400
+        return
+    item = local.item("after")
+    while item not in stream.event()["data"]:
+        pass
+    stream.close()
+
+
+def test_a12d_without_an_id_it_starts_now(dais, token):
+    local = dais.local()
+    make(local, 20)
+    stream = Stream(dais, token)
+    item = local.item("now")
+    created = []
+    while not created or item not in created[-1]["data"]:
+        event = stream.event()
+        if event.get("event") == "item.created":
+            created.append(event)
+    assert len(created) == 1, "nothing of what was before"
+
+
+def test_a12e_after_a_crash_of_the_server_nothing_is_missing(dais, token):
+    local = dais.local()
+    stream = Stream(dais, token)
+    marker = settle(stream, local)
+    make(local, 30)
+    seen = stream.events(10)
+    stream.close()
+    dais.kill().start()
+    again = Stream(dais, token, last=seen[-1]["id"])
+    rest = again.events(20)
+    assert numbers(seen) + numbers(rest) == list(range(int(marker["id"]) + 1, int(marker["id"]) + 31))
+
+
+def test_a12f_another_project_is_not_seen_whatever_the_id(dais, token):
+    local = dais.local()
+    mine, theirs = local.item("mine"), local.item("theirs")
+    limited = json.loads(dais.run("token", "create", "limited", "--capabilities", "read", "--root", mine, "--json",
+                                  check=0).stdout)["token"]
+    stream = Stream(dais, token)
+    marker = settle(stream, local)
+    secret = local.item("secret", parentId=theirs)
+    open_ = local.item("open", parentId=mine)
+    for last in (None, marker["id"], str(int(marker["id"]) - 1)):
+        narrow = Stream(dais, limited, last=last)
+        if last is None:
+            open_ = local.item("open again", parentId=mine)
+        while True:
+            event = narrow.event()
+            assert secret not in event["data"] and theirs not in event["data"]
+            if open_ in event["data"]:
+                break
+        narrow.close()
+
+
+def test_a12g_two_readers_with_one_id_each_get_everything(dais, token):
+    local = dais.local()
+    stream = Stream(dais, token)
+    marker = settle(stream, local)
+    make(local, 20)
+    for reader in (Stream(dais, token, last=marker["id"]), Stream(dais, token, last=marker["id"])):
+        assert numbers(reader.events(20)) == list(range(int(marker["id"]) + 1, int(marker["id"]) + 21))
+        reader.close()
+
+
+def test_a12h_a_client_that_reconnects_all_the_time_harms_nobody(dais, token):
+    local = dais.local()
+    before = dais.descriptors()
+    for _ in range(200):
+        stream = Stream(dais, token)
+        stream.close()
+    local.item("still served")
+    until(lambda: dais.descriptors() <= before + 8)
+
+
+def test_a12i_a_reader_that_never_reads_is_cut_off_and_costs_little(dais, token):
+    local = dais.local()
+    stream = Stream(dais, token)
+    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+
+    def resident():
+        return int(next(line for line in open(f"/proc/{dais.process.pid}/status") if line.startswith("VmRSS")).split()[1])
+
+    before = resident()
+    for _ in range(60):
+        local.ops("items_write", *({"op": "create", "title": "x" * 480} for _ in range(100)))
+    assert resident() - before < 64 * 1024, "KiB"
+
+
+def test_events_need_a_credential(dais):
+    assert Stream(dais, "dais_wrong").status == 401

@@ -1,0 +1,140 @@
+"""Every statement of the program, by three judges: PostgreSQL's own grammar, a list of what the two
+stores do not share, and SQLite with our schema (does it prepare, and does a hot one use an index)."""
+import os
+import pathlib
+import re
+import sqlite3
+import subprocess
+
+import pglast
+import pytest
+from pglast import ast
+from pglast.visitors import Visitor
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("DAIS_BUILD", ROOT / "build"))
+
+# What SQLite alone understands, or what the two read differently.
+FUNCTIONS = {
+    "json", "json_extract", "json_each", "json_array", "json_object", "json_group_array", "json_tree", "json_array_length",
+    "ifnull", "iif", "nvl", "datetime", "strftime", "julianday", "unixepoch", "group_concat", "string_agg", "instr",
+    "total", "typeof", "last_insert_rowid", "changes", "hex", "zeroblob", "randomblob", "printf", "format",
+    "char", "unicode", "glob", "like", "now", "date", "time",
+}
+WORDS = {
+    r"\browid\b": "rowid", r"\bOR\s+(REPLACE|IGNORE|ABORT|FAIL|ROLLBACK)\b": "INSERT OR …", r"\bGLOB\b": "GLOB",
+    r"\bREGEXP\b": "REGEXP", r"\bPRAGMA\b": "PRAGMA", r"\bAUTOINCREMENT\b": "AUTOINCREMENT", r"\bINDEXED\s+BY\b": "INDEXED BY",
+    r"\bCOLLATE\s+NOCASE\b": "COLLATE NOCASE", r"\bLIKE\b": "LIKE (folds case in SQLite alone)", r"\bREPLACE\s+INTO\b": "REPLACE INTO",
+    r"\?": "? as a parameter", r"`": "back quotes", r"==": "==", r"\bLIMIT\s+\S+\s*,": "LIMIT a, b",
+    r"\bRETURNING\b.*\bIN\b": "RETURNING inside",
+}
+
+# Search stands on FTS5, which PostgreSQL does not have; its counterpart there will be its own text.
+IS_SEARCH = re.compile(r"\bMATCH\b|\w+_fts_(text|trigram)\b")
+
+
+def statements():
+    text = subprocess.run([BUILD / "tests/tools/dump-sql"], capture_output=True, text=True, check=True).stdout
+    return sorted(set(text.splitlines()))
+
+
+STATEMENTS = statements()
+COMMON = [sql for sql in STATEMENTS if not IS_SEARCH.search(sql)]
+
+
+@pytest.fixture(scope="module")
+def database():
+    database = sqlite3.connect(":memory:")
+    for path in sorted((ROOT / "src/store/migrations").glob("*.sql")):
+        if not path.name.endswith(".postgres.sql"):
+            database.executescript(path.read_text())
+    yield database
+    database.close()
+
+
+class Beyond(Visitor):
+    """Collects what the grammar accepts and the subset does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def visit_FuncCall(self, _, node):
+        name = node.funcname[-1].sval
+        if name in FUNCTIONS:
+            self.found.append(f"{name}()")
+        if name in ("max", "min") and len(node.args or ()) != 1:
+            self.found.append(f"{name}() of several values (GREATEST/LEAST there): use CASE")
+
+    def visit_A_Expr(self, _, node):
+        if node.kind.name in ("AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_SIMILAR"):
+            self.found.append(node.kind.name)
+
+    def visit_TypeCast(self, _, node):
+        name = node.typeName.names[-1].sval
+        if name not in ("int4", "int8", "text", "bool", "bytea", "float8"):
+            self.found.append(f"CAST AS {name}")
+
+    def visit_MinMaxExpr(self, _, node):
+        self.found.append("GREATEST/LEAST")
+
+
+def bare(sql):
+    return re.sub(r"'(?:[^']|'')*'", "''", sql)
+
+
+def test_statements_were_found():
+    assert len(STATEMENTS) > 40
+
+
+@pytest.mark.parametrize("sql", COMMON)
+def test_postgresql_reads_it(sql):
+    assert len(pglast.parse_sql(sql)) == 1
+
+
+@pytest.mark.parametrize("sql", COMMON)
+def test_it_stays_in_the_subset_of_both_stores(sql):
+    beyond = Beyond()
+    beyond(pglast.parse_sql(sql))
+    found = beyond.found + [what for pattern, what in WORDS.items() if re.search(pattern, bare(sql), re.IGNORECASE)]
+    assert not found, f"{found} in {sql}"
+
+
+@pytest.mark.parametrize("sql", COMMON)
+def test_parameters_are_numbered_without_gaps(sql):
+    numbers = {int(number) for number in re.findall(r"\$(\d+)", bare(sql))}
+    assert numbers == set(range(1, len(numbers) + 1)), sql
+
+
+def plan(database, sql):
+    text = re.sub(r"\$(\d+)", r"?\1", sql)
+    count = len({int(number) for number in re.findall(r"\?(\d+)", bare(text))})
+    return [row[3] for row in database.execute("EXPLAIN QUERY PLAN " + text, (None,) * count)]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_sqlite_prepares_it_against_the_schema(database, sql):
+    plan(database, sql)
+
+
+# Tables that grow with the work kept, and that no statement of a call may walk from end to end.
+LARGE = {"item", "item_text", "item_tag", "item_trait", "note", "note_body", "note_revision", "dep", "event", "lease_history",
+         "document_version", "idempotency", "call_log", "mcp_session", "run_report"}
+
+# Statements that do walk one, each with the reason why it may.
+WALKS = {
+}
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_it_reaches_large_tables_through_an_index(database, sql):
+    reason = next((reason for part, reason in WALKS.items() if part in sql), None)
+    aliases = {}
+    for table, alias in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?", sql):
+        aliases[alias] = table
+    walked = []
+    for step in plan(database, sql):
+        scanned = re.match(r"SCAN (\w+)(?! (?:VIRTUAL TABLE|USING (?:COVERING )?INDEX))", step)
+        if scanned and aliases.get(scanned[1], scanned[1]) in LARGE:
+            walked.append(step)
+    assert not walked or reason, f"{walked} in {sql}"
