@@ -5,6 +5,8 @@
 #include "mcp/http.h"
 #include "mcp/post.h"
 
+#include <assert.h>
+
 /* One exchange while it is looked at. */
 struct arrival {
 	struct mcp_server *server;
@@ -60,6 +62,7 @@ static struct mcp_request *make_request(
 	struct message copy = *message;
 	struct mcp_request *req;
 
+	assert(post != NULL);
 	copy.id = str_dup(arena, message->id);
 	post_ref(post);
 	req = request_create(a->server, a->caller, &copy, arena, &post->channel);

@@ -37,7 +37,6 @@ static int refuse_held(struct tx *tx, struct call *call, const struct item *item
 	(void)fail(f, FAIL_CLAIM_HELD, "Item %.*s is claimed until %s.", STRF(id_str(f->arena, item->id)), until);
 	fail_detail_str(f, "itemId", id_str(f->arena, item->id));
 	fail_detail_str(f, "expiresAt", str_of(until));
-	fail_detail_int(f, "retryAfterMs", left);
 	f->retry_after_ms = left;
 	return -1;
 }

@@ -145,7 +145,6 @@ static int refuse_lease(struct failure *f, const struct move *move)
 	json_writer_init(&w, &text);
 	contention_write(&w, &move->contention);
 	fail_detail_raw(f, "resources", array_of(&text, "resources"));
-	fail_detail_int(f, "retryAfterMs", move->contention.retry_after_ms);
 	f->retry_after_ms = move->contention.retry_after_ms;
 	return -1;
 }
