@@ -309,7 +309,7 @@ int client_admin_running(struct cli *cli, struct str request, json_t **out, stru
 
 int client_admin(struct cli *cli, struct str request, json_t **out, struct failure *f)
 {
-	int fd;
+	int fd = -1;
 	int rc;
 
 	if (client_connect(cli, &fd, f) == 0) {

@@ -435,7 +435,7 @@ int local_open(struct server *server, const char *path, struct local **out, stru
 	struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &listen_tag};
 	struct epoll_event waking = {.events = EPOLLIN, .data.ptr = &wake_tag};
 	struct local *local;
-	int fd;
+	int fd = -1;
 
 	if (bind_socket(path, &fd, f) != 0)
 		return -1;

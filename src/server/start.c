@@ -294,7 +294,7 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 
 static int open_parts(struct server *server, struct arena *arena, struct failure *f)
 {
-	const char *socket_path;
+	const char *socket_path = NULL;
 	char *dir = str_z(arena, settings_text(server->settings, SETTING_CONFIG_DIR));
 
 	if (check_settings(server->settings, f) != 0 || state_make_dir(server->state_dir, f) != 0 ||
