@@ -98,29 +98,20 @@ static const char *program(struct cli *cli)
 	return path;
 }
 
-struct word {
-	const char *name;
-	struct str value;
-};
-
-static void print_filled(struct cli *cli, const char *text, const struct word *words, size_t n)
+/* Where the running server listens, else where it would. */
+static struct str url_of(struct cli *cli, const struct settings *settings)
 {
-	struct buf out;
+	json_auto_t *status = NULL;
+	const struct str *listen;
+	size_t n = settings_list(settings, SETTING_LISTEN, &listen);
+	struct failure f;
 
-	buf_init(&out, cli->arena, SIZE_MAX);
-	while (*text != '\0') {
-		size_t i = 0;
-
-		while (i < n && !str_starts(str_of(text), str_of(words[i].name)))
-			i++;
-		if (i < n) {
-			buf_add_str(&out, words[i].value);
-			text += strlen(words[i].name);
-		} else {
-			buf_add_char(&out, *text++);
-		}
-	}
-	(void)printf("\n%.*s", STRF(buf_str(&out)));
+	failure_init(&f, cli->arena);
+	if (client_admin_running(cli, STR("{\"op\":\"status\"}"), &status, &f) == 0 &&
+		json_member_str(status, "url").n > 0)
+		return str_printf(cli->arena, "%.*s/mcp", STRF(json_member_str(status, "url")));
+	return str_printf(cli->arena, "%s://%.*s/mcp", settings_text(settings, SETTING_TLS_CERT).n > 0 ? "https" : "http",
+		STRF(n > 0 ? listen[0] : STR("127.0.0.1:3001")));
 }
 
 static int print_clients(struct cli *cli, struct failure *f)
@@ -128,12 +119,10 @@ static int print_clients(struct cli *cli, struct failure *f)
 	const char *path = program(cli);
 	struct cli fresh = {.arena = cli->arena};
 	struct settings *settings;
-	const struct str *listen;
 	bool is_default;
 	char *argv[] = {arena_copy(cli->arena, "dais", 4), NULL};
 	struct str state = STR("");
 	struct str shell;
-	size_t listeners;
 
 	if (cli_settings(cli, &settings, f) != 0)
 		return -1;
@@ -146,20 +135,17 @@ static int print_clients(struct cli *cli, struct failure *f)
 		shell = str_printf(cli->arena, "%.*s --state %.*s", STRF(shell),
 			STRF(shell_quoted(cli->arena, cli->state_dir)));
 	}
-	listeners = settings_list(settings, SETTING_LISTEN, &listen);
 	{
 		const struct word words[] = {
 			{"{command}", json_quoted(cli->arena, path)},
 			{"{shell}", shell},
 			{"{args}", state},
 			{"{token_file}", STR("~/.config/dais-agent.token")},
-			{"{url}",
-				str_printf(cli->arena, "%s://%.*s/mcp",
-					settings_text(settings, SETTING_TLS_CERT).n > 0 ? "https" : "http",
-					STRF(listeners > 0 ? listen[0] : STR("127.0.0.1:3001")))},
+			{"{url}", url_of(cli, settings)},
 		};
 
-		print_filled(cli, init_clients, words, sizeof(words) / sizeof(words[0]));
+		(void)printf("\n%.*s",
+			STRF(fill_words(cli->arena, init_clients, words, sizeof(words) / sizeof(words[0]))));
 	}
 	return 0;
 }

@@ -18,6 +18,7 @@ const struct command command_table[] = {
 	{"token", "create, list and revoke API tokens", cmd_token, false},
 	{"init", "write a commented configuration and show client set-up", cmd_init, false},
 	{"open", "open the status page, signed in", cmd_open, false},
+	{"demo", "play a story on a scratch state", cmd_demo, false},
 	{"backup", "copy the database while it is in use", cmd_backup, false},
 	{"export", "write everything as JSON lines", cmd_export, false},
 	{"import", "read what export wrote into an empty database", cmd_import, false},
