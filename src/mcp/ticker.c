@@ -1,5 +1,6 @@
-/* One thread that wakes what waits: slow answers that must begin a stream, progress and notices that
- * came too fast, questions nobody answers, things that expire. It sleeps while nothing is due. */
+/* One thread that wakes what waits: slow answers that must begin a stream, progress and notices
+ * that came too fast, questions nobody answers, things that expire. It sleeps while nothing is due.
+ */
 #include "base/clock.h"
 #include "mcp/session.h"
 

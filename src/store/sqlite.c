@@ -408,6 +408,17 @@ int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struc
 	return findings;
 }
 
+const char *store_engine(struct arena *arena, bool *out_has_search)
+{
+	sqlite3 *handle = NULL;
+
+	*out_has_search = sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+		sqlite3_exec(handle, "CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'trigram')", NULL, NULL, NULL) ==
+			SQLITE_OK;
+	(void)sqlite3_close(handle);
+	return arena_printf(arena, "SQLite %s", sqlite3_libversion());
+}
+
 int store_backup(const char *database, const char *file, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
