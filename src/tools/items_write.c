@@ -1,12 +1,10 @@
 /* items_write: make items, change what they say, move and delete them. */
 #include "tools/advance_fields.h"
+#include "tools/item_fields.h"
 #include "tools/tree_fields.h"
-#include "work/items.h"
-
-#include "base/limits.h"
 
 /* clang-format off */
-const struct field create_fields[] = {
+static const struct field create_fields[] = {
 	ITEM_FIELDS(struct create_args, item, REQUIRED, 0),
 	FIELD(struct create_args, parent, "parentId", FIELD_ID, NULLABLE, .fallback = "null", .help = "null: a new root"),
 	FIELDS_END,
@@ -82,6 +80,12 @@ static int reroot_check(const void *args, struct str path, struct failure *f)
 		"is required; null makes the item a root");
 }
 
+static int create_tree(struct tx *tx, struct call *call, const void *args, struct json_writer *out,
+	struct failure *f)
+{
+	return items_create_tree(tx, call, args, out, f);
+}
+
 static int complete_tree(struct tx *tx, struct call *call, const void *args, struct json_writer *out,
 	struct failure *f)
 {
@@ -138,7 +142,7 @@ static const struct operation ops[] = {
 		.args_size = sizeof(struct create_tree_args),
 		.profiles = PROFILE_FULL,
 		.capability = CAP_WRITE_ITEMS,
-		.change = create_tree_change,
+		.change = create_tree,
 		.check = create_tree_check,
 		.also_needs = create_tree_needs,
 		.returns = "{root,children?,deps?,notes?,adopted?}",
