@@ -15,6 +15,8 @@ const struct command command_table[] = {
 	{"token", "create, list and revoke API tokens", cmd_token, false},
 	{"open", "open the status page, signed in", cmd_open, false},
 	{"backup", "copy the database while it is in use", cmd_backup, false},
+	{"export", "write everything as JSON lines", cmd_export, false},
+	{"import", "read what export wrote into an empty database", cmd_import, false},
 	{"doctor", "check the database and this machine", cmd_doctor, false},
 };
 const size_t command_count = sizeof(command_table) / sizeof(command_table[0]);

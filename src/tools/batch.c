@@ -62,6 +62,13 @@ static int execute(struct tx *tx, struct frame *frame, struct step *step, size_t
 	return remember(tx, frame, step, index, f);
 }
 
+static struct str with_members(struct call *call, struct str members, struct str more)
+{
+	if (more.n == 0)
+		return members;
+	return str_printf(call->arena, "%.*s%s%.*s", STRF(members), members.n > 0 ? "," : "", STRF(more));
+}
+
 /* 0 the op is done, kept or undone; -1 the transaction itself is broken. */
 static int run_step(struct tx *tx, struct frame *frame, size_t index, struct failure *f)
 {
@@ -82,14 +89,20 @@ static int run_step(struct tx *tx, struct frame *frame, size_t index, struct fai
 		step->is_ok = false;
 		if (tx_undo(tx, f) != 0)
 			return -1;
-		(void)fail_under(&step->failure, "ops[%zu].", index);
+		/* The paths of a document's faults are paths inside the document. */
+		if (step->failure.code != FAIL_CONFIG_INVALID)
+			(void)fail_under(&step->failure, "ops[%zu].", index);
 		return frame->is_atomic ? 0 : record_refusal(tx, call, f);
 	}
 	step->is_ok = !call->is_partial;
 	step->is_committed = !step->is_replayed;
-	if (call->once_members.n > 0 && !step->is_replayed)
-		step->result = str_printf(call->arena, "%.*s%s%.*s", STRF(step->result),
-			step->result.n > 0 ? "," : "", STRF(call->once_members));
+	if (!step->is_replayed) {
+		step->once = call->once_members;
+		step->again = call->again_members;
+	}
+	/* An atomic call is remembered as a whole first: what is shown once must not get into that. */
+	if (!frame->is_atomic)
+		step->result = with_members(call, step->result, step->once);
 	return tx_keep(tx, f);
 }
 
@@ -129,13 +142,16 @@ static int run_atomic(struct tx *tx, struct frame *frame, struct failure *f)
 		for (size_t i = 0; i < frame->step_count; i++)
 			buf_printf(&all, "%s{\"ok\":true,\"op\":\"%s\"%s%.*s}", i == 0 ? "" : ",",
 				frame->steps[i].operation->name, frame->steps[i].result.n > 0 ? "," : "",
-				STRF(frame->steps[i].result));
+				STRF(with_members(&frame->call, frame->steps[i].result, frame->steps[i].again)));
 		first->result = buf_str(&all);
+		frame->call.again_members = STR_NONE;
 		rc = remember(tx, frame, first, 0, f);
 		first->result = own;
 		if (rc != 0)
 			return -1;
 	}
+	for (size_t i = 0; i < frame->step_count; i++)
+		frame->steps[i].result = with_members(&frame->call, frame->steps[i].result, frame->steps[i].once);
 	return tx_keep(tx, f);
 }
 

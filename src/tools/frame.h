@@ -20,6 +20,8 @@ struct step {
 	bool is_ok, is_replayed;
 	bool is_committed; /* something of it stands */
 	struct str result; /* members, without ok and op */
+	struct str once;   /* members of this answer alone, and … */
+	struct str again;  /* … what a replay shows in their place */
 	struct failure failure;
 };
 
