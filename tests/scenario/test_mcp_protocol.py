@@ -618,6 +618,13 @@ def test_token_expires_midstream(fx):
     assert running.result()["result"]
 
 
+def test_token_expires_on_a_get_stream(fx):
+    headers = [("Authorization", "Bearer soon")]
+    stream = fx.session(headers=headers).get()
+    begun = time.monotonic()
+    assert stream.messages() == [] and time.monotonic() - begun < 3
+
+
 # ---- input required ----
 
 def test_state_is_bound(fx):
