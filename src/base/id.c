@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -205,19 +206,56 @@ struct str hex(struct arena *arena, const void *bytes, size_t n)
 	return (struct str){out, n * 2};
 }
 
+/* One per thread, made at first use: an implicit fetch costs four times the hash of a token. */
+struct digester {
+	EVP_MD_CTX *context;
+	EVP_MD *md;
+};
+
+static pthread_key_t digester_key;
+static pthread_once_t digester_once = PTHREAD_ONCE_INIT;
+
+static void digester_destroy(void *arg)
+{
+	struct digester *digester = arg;
+
+	EVP_MD_CTX_free(digester->context);
+	EVP_MD_free(digester->md);
+	free(digester);
+}
+
+static void digester_key_create(void)
+{
+	if (pthread_key_create(&digester_key, digester_destroy) != 0)
+		abort();
+}
+
+static struct digester *digester_get(void)
+{
+	static _Thread_local struct digester *mine;
+
+	if (mine != NULL)
+		return mine;
+	mine = calloc(1, sizeof(*mine));
+	if (mine == NULL)
+		abort();
+	mine->context = EVP_MD_CTX_new();
+	mine->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	/* The key is there for its destructor: threads end before the process does. */
+	(void)pthread_once(&digester_once, digester_key_create);
+	if (mine->context == NULL || mine->md == NULL || pthread_setspecific(digester_key, mine) != 0)
+		abort();
+	return mine;
+}
+
 void sha256(const void *bytes, size_t n, unsigned char out[32])
 {
-	/* Fetched once and reused: an implicit fetch costs four times the hash of a token. */
-	static _Thread_local EVP_MD_CTX *context;
-	static _Thread_local EVP_MD *md;
+	const struct digester *digester = digester_get();
 	unsigned size = 32;
 
-	if (context == NULL) {
-		context = EVP_MD_CTX_new();
-		md = EVP_MD_fetch(NULL, "SHA256", NULL);
-	}
-	if (context == NULL || md == NULL || EVP_DigestInit_ex2(context, md, NULL) != 1 ||
-		EVP_DigestUpdate(context, bytes, n) != 1 || EVP_DigestFinal_ex(context, out, &size) != 1)
+	if (EVP_DigestInit_ex2(digester->context, digester->md, NULL) != 1 ||
+		EVP_DigestUpdate(digester->context, bytes, n) != 1 ||
+		EVP_DigestFinal_ex(digester->context, out, &size) != 1)
 		abort();
 }
 

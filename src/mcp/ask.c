@@ -1,5 +1,5 @@
-/* Asking a legacy client: a request of ours goes out on the stream of its call, and the answer comes by
- * itself, matched within the session. */
+/* Asking a legacy client: a request of ours goes out on the stream of its call, and the answer
+ * comes by itself, matched within the session. */
 #include "base/clock.h"
 #include "base/limits.h"
 #include "mcp/session.h"
@@ -54,7 +54,8 @@ static void write_ask(uint64_t serial, struct str method, struct str params, str
 }
 
 bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int64_t deadline_ms,
-	void (*answered)(struct mcp_request *req, void *context, const json_t *result), void *context)
+	void (*answered)(struct mcp_request *req, void *context, const json_t *result),
+	void *context)
 {
 	struct mcp_session *session = req->session;
 	uint64_t serial = atomic_fetch_add(&req->server->ask_serial, 1) + 1;
@@ -63,7 +64,8 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	struct buf out;
 	bool open;
 
-	if (is_modern(req) || session == NULL || req->json_only || (req->client_can & needed_feature(method)) == 0)
+	if (is_modern(req) || session == NULL || req->json_only ||
+		(req->client_can & needed_feature(method)) == 0)
 		return false;
 	ask = calloc(1, sizeof(*ask));
 	if (ask == NULL)
@@ -89,7 +91,7 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	return true;
 }
 
-void session_answer(struct mcp_session *session, const struct message *message)
+void mcp_session_answer(struct mcp_session *session, const struct message *message)
 {
 	struct str id = message->id;
 	const json_t *result = json_object_get(message->whole, "result");
@@ -97,14 +99,15 @@ void session_answer(struct mcp_session *session, const struct message *message)
 	int64_t serial;
 
 	/* "srv-12", as JSON */
-	if (!str_starts(id, STR("\"srv-")) || !str_to_int((struct str){id.p + 5, id.n - 6}, &serial))
+	if (!str_starts(id, STR("\"srv-")) ||
+		!str_to_int((struct str){id.p + 5, id.n - 6}, &serial))
 		return;
 	ask = take(session, (uint64_t)serial);
 	if (ask != NULL)
 		conclude(ask, json_is_object(result) ? result : NULL);
 }
 
-int64_t session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now)
+int64_t mcp_session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now)
 {
 	int64_t next = NEVER;
 	struct ask *over = NULL;

@@ -110,7 +110,8 @@ static void complete(struct mcp_request *req)
 	};
 
 	what.ref = json_member_str(ref, what.of_prompt ? "name" : "uri");
-	if ((!what.of_prompt && !str_eq(type, STR("ref/resource"))) || !name_is_fine(what.ref, LIMIT_MCP_URI_BYTES))
+	if ((!what.of_prompt && !str_eq(type, STR("ref/resource"))) ||
+		!message_name_fits(what.ref, LIMIT_MCP_URI_BYTES))
 		fail_params(req, STR("ref is neither a prompt nor a resource template."));
 	else if (what.argument.p == NULL || what.value.p == NULL)
 		fail_params(req, STR("argument has no name or no value."));
@@ -138,9 +139,9 @@ static const struct method methods[] = {
 	{"resources/unsubscribe",     ERA_LEGACY, "uri",    LIMIT_MCP_URI_BYTES,   false,  false, subscribe_run},
 	{"server/discover",           ERA_MODERN, NULL,     0,                     false,  true,  discover_run},
 	{"subscriptions/listen",      ERA_MODERN, NULL,     0,                     false,  false, listen_run},
-	{"tasks/cancel",              ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, task_run_cancel},
-	{"tasks/get",                 ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, task_run_get},
-	{"tasks/update",              ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, task_run_update},
+	{"tasks/cancel",              ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, mcp_task_run_cancel},
+	{"tasks/get",                 ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, mcp_task_run_get},
+	{"tasks/update",              ERA_MODERN, "taskId", LIMIT_MCP_NAME_BYTES,  false,  false, mcp_task_run_update},
 	{"tools/call",                ERA_BOTH,   "name",   LIMIT_MCP_NAME_BYTES,  true,   false, tools_call},
 	{"tools/list",                ERA_BOTH,   NULL,     0,                     false,  true,  list_run},
 };
@@ -184,7 +185,7 @@ bool method_resolve(struct mcp_request *req, unsigned era)
 	if (method->target == NULL)
 		return true;
 	target = json_member_str(req->message.params, method->target);
-	if (name_is_fine(target, method->target_max))
+	if (message_name_fits(target, method->target_max))
 		req->target = target;
 	return true;
 }

@@ -5,6 +5,8 @@
 #include "mcp/http.h"
 #include "mcp/post.h"
 
+#include <assert.h>
+
 /* One exchange while it is looked at. */
 struct arrival {
 	struct mcp_server *server;
@@ -16,7 +18,7 @@ struct arrival {
 
 static void answer_refusal(const struct arrival *a, struct str id, const struct refusal *r)
 {
-	reply_refusal(a->guard, a->x, id, r);
+	post_reply_refusal(a->guard, a->x, id, r);
 }
 
 /* ---- headers ---- */
@@ -53,12 +55,14 @@ static struct str get_header(const void *source, const char *name, size_t *count
 /* ---- requests ---- */
 
 /* A request in its own arena, answered through `post`. */
-static struct mcp_request *make_request(const struct arrival *a, struct post *post, const struct message *message)
+static struct mcp_request *make_request(
+	const struct arrival *a, struct post *post, const struct message *message)
 {
 	struct arena *arena = arena_create();
 	struct message copy = *message;
 	struct mcp_request *req;
 
+	assert(post != NULL);
 	copy.id = str_dup(arena, message->id);
 	post_ref(post);
 	req = request_create(a->server, a->caller, &copy, arena, &post->channel);
@@ -98,17 +102,19 @@ static void initialize(const struct arrival *a, const struct message *message)
 		post_unref(post);
 		return;
 	}
-	session = session_create(a->server, &hello, a->caller->principal);
+	session = mcp_session_create(a->server, &hello, a->caller->principal);
 	if (session->capabilities.n + session->client_info.n > LIMIT_MCP_SESSION_INFO_BYTES) {
-		request_fail(req, 400, MCP_INVALID_PARAMS, STR("capabilities and clientInfo are too large."), STR_NONE);
-	} else if (session_publish(session, id) != 0) {
-		request_fail(req, 503, MCP_INTERNAL, STR("Too many sessions are in use."), STR("{\"retryAfterMs\":1000}"));
+		request_fail(req, 400, MCP_INVALID_PARAMS,
+			STR("capabilities and clientInfo are too large."), STR_NONE);
+	} else if (mcp_session_publish(session, id) != 0) {
+		request_fail(req, 503, MCP_INTERNAL, STR("Too many sessions are in use."),
+			STR("{\"retryAfterMs\":1000}"));
 	} else {
 		post->session_id = id;
 		req->version = hello.version;
 		hello_answer(req, &hello);
 	}
-	session_unref(session);
+	mcp_session_unref(session);
 	post_unref(post);
 }
 
@@ -117,7 +123,8 @@ static bool id_in_flight(const struct arrival *a, const struct mcp_session *sess
 	bool found = false;
 
 	(void)pthread_mutex_lock(&a->server->lock);
-	for (const struct mcp_request *req = a->server->requests; req != NULL && !found; req = req->next)
+	for (const struct mcp_request *req = a->server->requests; req != NULL && !found;
+		req = req->next)
 		found = req->session == session && str_eq(req->message.id, id);
 	(void)pthread_mutex_unlock(&a->server->lock);
 	return found;
@@ -129,12 +136,13 @@ static void run_legacy(const struct arrival *a, struct post *post, struct mcp_se
 	struct mcp_request *req = make_request(a, post, message);
 
 	if (session != NULL && id_in_flight(a, session, message->id)) {
-		request_fail(req, 400, MCP_INVALID_REQUEST, STR("A request with this id is still in flight."), STR_NONE);
+		request_fail(req, 400, MCP_INVALID_REQUEST,
+			STR("A request with this id is still in flight."), STR_NONE);
 		return;
 	}
 	if (session != NULL) {
-		req->session = session_ref(session);
-		session_busy(session, 1);
+		req->session = mcp_session_ref(session);
+		mcp_session_busy(session, 1);
 	}
 	legacy_run(req);
 }
@@ -146,7 +154,7 @@ static int check_version_header(const struct arrival *a, struct refusal *r)
 	struct buf data;
 	struct json_writer w;
 
-	if (value.p == NULL || version_find(value) >= 0)
+	if (value.p == NULL || revision_find(value) >= 0)
 		return 0;
 	buf_init(&data, http_arena(a->x), SIZE_MAX);
 	json_writer_init(&w, &data);
@@ -154,7 +162,8 @@ static int check_version_header(const struct arrival *a, struct refusal *r)
 	supported_write(&w);
 	jw_kstr(&w, "requested", (struct str){value.p, utf8_cut(value, 64)});
 	jw_object_end(&w);
-	(void)refuse(r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
+	(void)refusal_set(
+		r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
 	r->data = utf8_check(value) == value.n ? buf_str(&data) : STR_NONE;
 	return -1;
 }
@@ -181,12 +190,12 @@ static void post_legacy(const struct arrival *a, const struct message *message)
 		post_unref(post);
 	} else {
 		if (message->kind == MESSAGE_RESPONSE)
-			session_answer(session, message);
+			mcp_session_answer(session, message);
 		else
 			legacy_notification(a->server, session, message);
-		reply_empty(a->guard, a->x, 202);
+		post_reply_empty(a->guard, a->x, 202);
 	}
-	session_unref(session);
+	mcp_session_unref(session);
 }
 
 /* The header names a modern revision, the body claims none. */
@@ -195,16 +204,17 @@ static void post_unclaimed(const struct arrival *a, const struct message *messag
 	struct refusal r;
 
 	if (message->kind == MESSAGE_NOTIFICATION) {
-		reply_empty(a->guard, a->x, 202);
+		post_reply_empty(a->guard, a->x, 202);
 		return;
 	}
 	if (message->kind == MESSAGE_RESPONSE)
-		(void)refuse(&r, MCP_INVALID_REQUEST, 400, STR("This protocol version has no responses of clients."));
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400,
+			STR("This protocol version has no responses of clients."));
 	else if (str_eq(message->method, STR("initialize")))
-		(void)refuse(&r, MCP_HEADER_MISMATCH, 400,
+		(void)refusal_set(&r, MCP_HEADER_MISMATCH, 400,
 			STR("MCP-Protocol-Version names a revision without initialize."));
 	else
-		(void)refuse(&r, MCP_INVALID_PARAMS, 400,
+		(void)refusal_set(&r, MCP_INVALID_PARAMS, 400,
 			STR("_meta lacks " META_VERSION " and " META_CAPABILITIES "."));
 	answer_refusal(a, message->id, &r);
 }
@@ -219,7 +229,7 @@ static void post_message(const struct arrival *a, json_t *value)
 	else if (message.claim != NULL && message.kind == MESSAGE_REQUEST)
 		post_modern(a, &message);
 	else if (message.claim != NULL)
-		reply_empty(a->guard, a->x, 202);
+		post_reply_empty(a->guard, a->x, 202);
 	else if (http_speaks_modern(a->x))
 		post_unclaimed(a, &message);
 	else if (message.kind == MESSAGE_REQUEST && str_eq(message.method, STR("initialize")))
@@ -245,13 +255,14 @@ static void put_error(struct post *post, struct str id, const struct refusal *r)
 	struct buf out;
 
 	buf_init(&out, NULL, SIZE_MAX);
-	error_write(&out, id, r);
+	message_error(&out, id, r);
 	post_put(post, 200, buf_str(&out));
 	buf_finish(&out);
 }
 
 /* One element; `post` NULL: nothing in the batch will be answered. */
-static void batch_element(const struct arrival *a, struct post *post, struct mcp_session *session, json_t *array, size_t i)
+static void batch_element(const struct arrival *a, struct post *post, struct mcp_session *session,
+	json_t *array, size_t i)
 {
 	struct message message;
 	struct refusal r;
@@ -259,11 +270,12 @@ static void batch_element(const struct arrival *a, struct post *post, struct mcp
 	if (message_read(http_arena(a->x), json_array_get(array, i), &message, &r) != 0) {
 		put_error(post, message.id, &r);
 	} else if (message.kind == MESSAGE_RESPONSE) {
-		session_answer(session, &message);
+		mcp_session_answer(session, &message);
 	} else if (message.kind == MESSAGE_NOTIFICATION) {
 		legacy_notification(a->server, session, &message);
 	} else if (is_repeated(array, i)) {
-		(void)refuse(&r, MCP_INVALID_REQUEST, 400, STR("Another message of the batch has this id."));
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400,
+			STR("Another message of the batch has this id."));
 		put_error(post, message.id, &r);
 	} else {
 		run_legacy(a, post, session, &message);
@@ -285,7 +297,7 @@ static void post_batch(const struct arrival *a, json_t *array)
 	}
 	if (batch_check(array, session == NULL ? -1 : (int)session->version, &r) != 0) {
 		answer_refusal(a, STR_NONE, &r);
-		session_unref(session);
+		mcp_session_unref(session);
 		return;
 	}
 	answers = batch_answers(array);
@@ -300,16 +312,17 @@ static void post_batch(const struct arrival *a, json_t *array)
 	if (post != NULL)
 		post_unref(post);
 	else
-		reply_empty(a->guard, a->x, 202);
-	session_unref(session);
+		post_reply_empty(a->guard, a->x, 202);
+	mcp_session_unref(session);
 }
 
 void http_post(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller)
 {
-	const struct arrival a = {server, guard, x, caller, accept_read(http_header(x, "Accept", NULL)).events};
+	const struct arrival a = {
+		server, guard, x, caller, accept_read(http_header(x, "Accept", NULL)).events};
 	struct refusal r;
-	json_t *value = document_read(http_body(x), &r);
+	json_t *value = message_parse(http_body(x), &r);
 
 	if (value == NULL)
 		answer_refusal(&a, STR_NONE, &r);

@@ -13,18 +13,18 @@ static const struct str version_names[MCP_VERSIONS] = {
 #define SAFE_INTEGER ((int64_t)1 << 53) /* exact in every client */
 #define MESSAGE_CHARS 300
 
-int refuse(struct refusal *r, enum mcp_code code, int status, struct str message)
+int refusal_set(struct refusal *r, enum mcp_code code, int status, struct str message)
 {
 	*r = (struct refusal){code, status, message, STR_NONE};
 	return -1;
 }
 
-struct str version_text(enum mcp_version version)
+struct str revision_text(enum mcp_version version)
 {
 	return version_names[version];
 }
 
-int version_find(struct str text)
+int revision_find(struct str text)
 {
 	for (int i = 0; i < MCP_VERSIONS; i++)
 		if (str_eq(version_names[i], text))
@@ -32,18 +32,18 @@ int version_find(struct str text)
 	return -1;
 }
 
-bool name_is_fine(struct str text, size_t max)
+bool message_name_fits(struct str text, size_t max)
 {
 	return text.p != NULL && text.n <= max && memchr(text.p, '\0', text.n) == NULL;
 }
 
-json_t *document_read(struct str text, struct refusal *r)
+json_t *message_parse(struct str text, struct refusal *r)
 {
 	struct json_error error;
 	json_t *value;
 
 	if (text.n > LIMIT_MESSAGE_BYTES) {
-		(void)refuse(r, MCP_INVALID_REQUEST, 413, STR("The message is too large."));
+		(void)refusal_set(r, MCP_INVALID_REQUEST, 413, STR("The message is too large."));
 		return NULL;
 	}
 	value = json_read(text, &error);
@@ -51,17 +51,18 @@ json_t *document_read(struct str text, struct refusal *r)
 		return value;
 	switch (error.problem) {
 	case JSON_OVER_LIMIT:
-		(void)refuse(r, MCP_INVALID_REQUEST, 400, STR("The message nests too deep or holds too much."));
+		(void)refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The message nests too deep or holds too much."));
 		break;
 	case JSON_DUPLICATE_KEY:
-		(void)refuse(r, MCP_INVALID_REQUEST, 400, STR("The message has a key twice."));
+		(void)refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The message has a key twice."));
 		break;
 	case JSON_NOT_UTF8:
-		(void)refuse(r, MCP_PARSE_ERROR, 400, STR("The message is not UTF-8."));
+		(void)refusal_set(r, MCP_PARSE_ERROR, 400, STR("The message is not UTF-8."));
 		break;
 	case JSON_FINE:
 	case JSON_SYNTAX:
-		(void)refuse(r, MCP_PARSE_ERROR, 400, STR("The message is not JSON."));
+		(void)refusal_set(r, MCP_PARSE_ERROR, 400, STR("The message is not JSON."));
 		break;
 	}
 	return NULL;
@@ -76,14 +77,17 @@ static int read_id(struct arena *arena, const json_t *id, struct message *out, s
 		json_int_t value = json_integer_value(id);
 
 		if (value >= SAFE_INTEGER || value <= -SAFE_INTEGER)
-			return refuse(r, MCP_INVALID_REQUEST, 400, STR("The id is too large a number."));
+			return refusal_set(
+				r, MCP_INVALID_REQUEST, 400, STR("The id is too large a number."));
 		out->id = str_printf(arena, "%lld", (long long)value);
 		return 0;
 	}
 	if (!json_is_string(id))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("The id is neither a string nor an integer."));
-	if (!name_is_fine(json_str(id), LIMIT_MCP_REQUEST_ID_BYTES))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("The id is too long, or holds a NUL."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The id is neither a string nor an integer."));
+	if (!message_name_fits(json_str(id), LIMIT_MCP_REQUEST_ID_BYTES))
+		return refusal_set(
+			r, MCP_INVALID_REQUEST, 400, STR("The id is too long, or holds a NUL."));
 	buf_init(&text, arena, SIZE_MAX);
 	json_writer_init(&w, &text);
 	jw_str(&w, json_str(id));
@@ -94,10 +98,11 @@ static int read_id(struct arena *arena, const json_t *id, struct message *out, s
 static int read_method(const json_t *method, struct message *out, struct refusal *r)
 {
 	if (!json_is_string(method))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("The method is not a string."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The method is not a string."));
 	out->method = json_str(method);
-	if (!name_is_fine(out->method, LIMIT_MCP_METHOD_BYTES))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("The method is too long, or holds a NUL."));
+	if (!message_name_fits(out->method, LIMIT_MCP_METHOD_BYTES))
+		return refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The method is too long, or holds a NUL."));
 	return 0;
 }
 
@@ -109,13 +114,15 @@ int message_read(struct arena *arena, json_t *value, struct message *out, struct
 
 	*out = (struct message){.whole = value};
 	if (!json_is_object(value))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("The message is not an object."));
+		return refusal_set(
+			r, MCP_INVALID_REQUEST, 400, STR("The message is not an object."));
 	if (id != NULL && read_id(arena, id, out, r) != 0)
 		return -1;
 	if (!str_eq(json_member_str(value, "jsonrpc"), STR("2.0")))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("jsonrpc is not \"2.0\"."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("jsonrpc is not \"2.0\"."));
 	if (method == NULL && id != NULL &&
-		(json_object_get(value, "result") != NULL || json_object_get(value, "error") != NULL)) {
+		(json_object_get(value, "result") != NULL ||
+			json_object_get(value, "error") != NULL)) {
 		out->kind = MESSAGE_RESPONSE;
 		return 0;
 	}
@@ -123,14 +130,14 @@ int message_read(struct arena *arena, json_t *value, struct message *out, struct
 		return -1;
 	out->kind = id != NULL ? MESSAGE_REQUEST : MESSAGE_NOTIFICATION;
 	if (params != NULL && !json_is_object(params))
-		return refuse(r, MCP_INVALID_REQUEST, 400, STR("params is not an object."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("params is not an object."));
 	out->params = params;
 	out->meta = json_object_get(params, "_meta");
 	out->claim = json_object_get(out->meta, META_VERSION);
 	return 0;
 }
 
-void error_object_write(struct json_writer *w, int code, struct str message, struct str data)
+void message_error_object(struct json_writer *w, int code, struct str message, struct str data)
 {
 	jw_object_begin(w);
 	jw_kint(w, "code", code);
@@ -140,7 +147,7 @@ void error_object_write(struct json_writer *w, int code, struct str message, str
 	jw_object_end(w);
 }
 
-void error_write(struct buf *out, struct str id, const struct refusal *r)
+void message_error(struct buf *out, struct str id, const struct refusal *r)
 {
 	struct json_writer w;
 
@@ -150,7 +157,7 @@ void error_write(struct buf *out, struct str id, const struct refusal *r)
 	if (id.p != NULL)
 		jw_kraw(&w, "id", id);
 	jw_key(&w, "error");
-	error_object_write(&w, r->code, r->message, r->data);
+	message_error_object(&w, r->code, r->message, r->data);
 	jw_object_end(&w);
 }
 
@@ -162,7 +169,8 @@ unsigned client_features(const json_t *capabilities)
 
 	if (json_is_object(elicit)) {
 		/* An empty object is how clients of 2025-06-18 say "forms". */
-		if (json_object_size(elicit) == 0 || json_is_object(json_object_get(elicit, "form")))
+		if (json_object_size(elicit) == 0 ||
+			json_is_object(json_object_get(elicit, "form")))
 			features |= MCP_CAN_ELICIT_FORM;
 		if (json_is_object(json_object_get(elicit, "url")))
 			features |= MCP_CAN_ELICIT_URL;

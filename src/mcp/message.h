@@ -21,7 +21,7 @@ struct refusal {
 };
 
 /* Always -1. */
-int refuse(struct refusal *r, enum mcp_code code, int status, struct str message);
+int refusal_set(struct refusal *r, enum mcp_code code, int status, struct str message);
 
 enum message_kind { MESSAGE_REQUEST, MESSAGE_NOTIFICATION, MESSAGE_RESPONSE };
 
@@ -29,29 +29,29 @@ struct message {
 	enum message_kind kind;
 	struct str id; /* as JSON text, to be echoed; absent in a notification */
 	struct str method;
-	json_t *whole;	      /* owned by whoever called message_read */
+	json_t *whole;        /* owned by whoever called message_read */
 	const json_t *params; /* object, or NULL */
 	const json_t *meta;   /* params._meta, or NULL */
 	const json_t *claim;  /* the revision the message says it speaks, or NULL */
 };
 
 /* The document of a body or line; the caller owns a reference. NULL: refused. */
-json_t *document_read(struct str text, struct refusal *r);
-/* `value` is borrowed. out->id is set before anything later is refused, so that errors can echo it. Texts go
- * to `arena` or stay inside `value`. */
+json_t *message_parse(struct str text, struct refusal *r);
+/* `value` is borrowed. out->id is set before anything later is refused, so that errors can echo it.
+ * Texts go to `arena` or stay inside `value`. */
 int message_read(struct arena *arena, json_t *value, struct message *out, struct refusal *r);
 
 /* A complete error document, without newline; `id` absent: no member. */
-void error_write(struct buf *out, struct str id, const struct refusal *r);
+void message_error(struct buf *out, struct str id, const struct refusal *r);
 /* Message text at most 300 characters. */
-void error_object_write(struct json_writer *w, int code, struct str message, struct str data);
+void message_error_object(struct json_writer *w, int code, struct str message, struct str data);
 
 /* The revision's text, and back; -1 when unknown. */
-struct str version_text(enum mcp_version version);
-int version_find(struct str text);
+struct str revision_text(enum mcp_version version);
+int revision_find(struct str text);
 
 /* Text that may name something: valid, within `max`, without NUL. */
-bool name_is_fine(struct str text, size_t max);
+bool message_name_fits(struct str text, size_t max);
 
 /* Bits of enum mcp_client_feature in a capabilities object. */
 unsigned client_features(const json_t *capabilities);

@@ -6,8 +6,8 @@
 
 #define MAX_FIELDS (HTTP_GUARD_FIELDS + 4)
 
-void reply_json(const struct http_guard *guard, struct http_exchange *x, int status, const char *session_id,
-	struct str body)
+void post_reply_json(const struct http_guard *guard, struct http_exchange *x, int status,
+	const char *session_id, struct str body)
 {
 	struct http_field fields[MAX_FIELDS];
 	size_t n = http_guard_fields(guard, x, fields);
@@ -22,17 +22,18 @@ void reply_json(const struct http_guard *guard, struct http_exchange *x, int sta
 	http_reply(x, status, fields, n, body);
 }
 
-void reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id, const struct refusal *r)
+void post_reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id,
+	const struct refusal *r)
 {
 	struct buf out;
 
 	buf_init(&out, NULL, SIZE_MAX);
-	error_write(&out, id, r);
-	reply_json(guard, x, r->status, NULL, buf_str(&out));
+	message_error(&out, id, r);
+	post_reply_json(guard, x, r->status, NULL, buf_str(&out));
 	buf_finish(&out);
 }
 
-void reply_empty(const struct http_guard *guard, struct http_exchange *x, int status)
+void post_reply_empty(const struct http_guard *guard, struct http_exchange *x, int status)
 {
 	struct http_field fields[MAX_FIELDS];
 
@@ -74,7 +75,7 @@ static void begin_legacy(struct post *post)
 	(void)pthread_mutex_lock(&session->lock);
 	stream = replay_create(session, false);
 	post->stream_serial = stream->serial;
-	session_attach(session, stream, post->x);
+	mcp_session_attach(session, stream, post->x);
 	/* Older clients try to parse the empty event. */
 	if (session->version >= MCP_2025_11_25)
 		replay_prime(stream, 1000);
@@ -123,7 +124,7 @@ static void end_stream(struct post *post)
 	stream = stream_of(post);
 	if (stream != NULL) {
 		stream->is_over = true;
-		session_detach(post->session, stream);
+		mcp_session_detach(post->session, stream);
 	}
 	(void)pthread_mutex_unlock(&post->session->lock);
 }
@@ -138,11 +139,11 @@ static void collect(struct post *post, struct str message)
 		return;
 	post->state = POST_OVER;
 	if (post->collected.n == 0) {
-		reply_empty(post->guard, post->x, 202);
+		post_reply_empty(post->guard, post->x, 202);
 		return;
 	}
 	buf_add_char(&post->collected, ']');
-	reply_json(post->guard, post->x, 200, NULL, buf_str(&post->collected));
+	post_reply_json(post->guard, post->x, 200, NULL, buf_str(&post->collected));
 }
 
 static void put(struct post *post, int status, struct str message)
@@ -161,9 +162,10 @@ static void put(struct post *post, int status, struct str message)
 	} else {
 		post->state = POST_OVER;
 		if (message.n > 0)
-			reply_json(post->guard, post->x, status, post->session_id, message);
+			post_reply_json(post->guard, post->x, status, post->session_id, message);
 		else
-			reply_empty(post->guard, post->x, 202); /* cancelled: there is nothing to say */
+			post_reply_empty(
+				post->guard, post->x, 202); /* cancelled: there is nothing to say */
 	}
 }
 
@@ -219,7 +221,7 @@ static void post_close_stream(struct channel *c, struct mcp_request *req)
 	(void)pthread_mutex_lock(&post->session->lock);
 	stream = stream_of(post);
 	if (stream != NULL && post->state == POST_STREAMING)
-		session_detach(post->session, stream);
+		mcp_session_detach(post->session, stream);
 	(void)pthread_mutex_unlock(&post->session->lock);
 	(void)pthread_mutex_unlock(&post->lock);
 }
@@ -229,13 +231,13 @@ static void post_release(struct channel *c)
 	post_unref(post_of(c));
 }
 
-static const struct channel_ops post_ops = {post_notify, post_answer, post_begin_stream, post_close_stream,
-	post_release};
+static const struct channel_ops post_ops = {
+	post_notify, post_answer, post_begin_stream, post_close_stream, post_release};
 
 /* ---- life ---- */
 
-struct post *post_create(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	struct mcp_session *session, size_t pending)
+struct post *post_create(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, struct mcp_session *session, size_t pending)
 {
 	struct post *post = ARENA_NEW(http_arena(x), struct post);
 
@@ -245,7 +247,7 @@ struct post *post_create(struct mcp_server *server, const struct http_guard *gua
 	post->server = server;
 	post->guard = guard;
 	post->x = x;
-	post->session = session == NULL ? NULL : session_ref(session);
+	post->session = session == NULL ? NULL : mcp_session_ref(session);
 	post->pending = pending;
 	buf_init(&post->collected, NULL, LIMIT_MESSAGE_BYTES);
 	(void)pthread_mutex_init(&post->lock, NULL);
@@ -262,8 +264,9 @@ void post_unref(struct post *post)
 	if (atomic_fetch_sub(&post->refs, 1) != 1)
 		return;
 	buf_finish(&post->collected);
-	session_unref(post->session);
-	/* The mutex stays: a hang-up may still come while the exchange lives, and finds state POST_OVER. */
+	mcp_session_unref(post->session);
+	/* The mutex stays: a hang-up may still come while the exchange lives, and finds state
+	 * POST_OVER. */
 	http_release(post->x);
 }
 
@@ -277,15 +280,16 @@ static void hung_up(struct http_exchange *x, void *context)
 	if (post->state != POST_OVER && post->req != NULL)
 		req = request_ref(post->req);
 	if (post->state == POST_STREAMING && post->session != NULL)
-		session = session_ref(post->session);
+		session = mcp_session_ref(post->session);
 	(void)pthread_mutex_unlock(&post->lock);
 	if (session != NULL) {
 		(void)pthread_mutex_lock(&session->lock);
-		for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
+		for (struct replay *stream = session->streams; stream != NULL;
+			stream = stream->next)
 			if (stream->x == x)
-				session_detach(session, stream);
+				mcp_session_detach(session, stream);
 		(void)pthread_mutex_unlock(&session->lock);
-		session_unref(session);
+		mcp_session_unref(session);
 	}
 	if (req != NULL) {
 		request_cancel(req);

@@ -25,8 +25,8 @@ struct mcp_server *mcp_server_create(const struct mcp_settings *settings)
 		server->keys.n = 1;
 	}
 	(void)pthread_mutex_init(&server->lock, NULL);
-	server->sessions = session_table_create(server);
-	server->tasks = task_table_create();
+	server->sessions = mcp_session_table_create(server);
+	server->tasks = mcp_task_table_create();
 	ticker_start(server);
 	return server;
 }
@@ -36,8 +36,8 @@ void mcp_server_destroy(struct mcp_server *server)
 	if (server == NULL)
 		return;
 	ticker_stop(server);
-	session_table_destroy(server->sessions);
-	task_table_destroy(server->tasks);
+	mcp_session_table_destroy(server->sessions);
+	mcp_task_table_destroy(server->tasks);
 	assert(server->requests == NULL && server->listens == NULL);
 	(void)pthread_mutex_destroy(&server->lock);
 	explicit_bzero(&server->keys, sizeof(server->keys));
@@ -76,8 +76,8 @@ void server_unlink(struct mcp_request **head, struct mcp_request *req)
 	req->linked = false;
 }
 
-struct mcp_request **server_snapshot(struct mcp_server *server, struct mcp_request **which, struct arena *arena,
-	size_t *n)
+struct mcp_request **server_snapshot(
+	struct mcp_server *server, struct mcp_request **which, struct arena *arena, size_t *n)
 {
 	struct mcp_request **all;
 	size_t count = 0;
@@ -94,7 +94,8 @@ struct mcp_request **server_snapshot(struct mcp_server *server, struct mcp_reque
 	return all;
 }
 
-void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to, const struct mcp_caller *from)
+void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to,
+	const struct mcp_caller *from)
 {
 	to->principal = str_dup(arena, from->principal);
 	to->profile = str_dup(arena, from->profile);
@@ -114,9 +115,9 @@ bool offers_list(const struct mcp_server *server, enum mcp_list what)
 
 	if (on->list == NULL)
 		return false;
-	return what == MCP_TOOLS ? on->tool_call != NULL
-		: what == MCP_PROMPTS ? on->prompt_get != NULL
-				      : on->resource_read != NULL;
+	return what == MCP_TOOLS     ? on->tool_call != NULL
+	       : what == MCP_PROMPTS ? on->prompt_get != NULL
+	                             : on->resource_read != NULL;
 }
 
 bool offers_subscriptions(const struct mcp_server *server)
@@ -131,8 +132,9 @@ void capabilities_write(const struct mcp_server *server, struct json_writer *w, 
 		jw_kraw(w, "tools", STR("{\"listChanged\":true}"));
 	if (offers_list(server, MCP_RESOURCES))
 		jw_kraw(w, "resources",
-			offers_subscriptions(server) ? STR("{\"subscribe\":true,\"listChanged\":true}")
-						     : STR("{\"listChanged\":true}"));
+			offers_subscriptions(server)
+				? STR("{\"subscribe\":true,\"listChanged\":true}")
+				: STR("{\"listChanged\":true}"));
 	if (offers_list(server, MCP_PROMPTS))
 		jw_kraw(w, "prompts", STR("{\"listChanged\":true}"));
 	if (server->on->complete != NULL)
@@ -179,26 +181,28 @@ static void note_list(struct mcp_request *req, const void *what, int64_t now)
 
 static void session_resource(struct mcp_session *session, void *context)
 {
-	session_note_resource(session, *(struct str *)context, clock_mono_ms());
+	mcp_session_note_resource(session, *(struct str *)context, clock_mono_ms());
 }
 
 static void session_list(struct mcp_session *session, void *context)
 {
-	session_note_list(session, *(int *)context, clock_mono_ms());
+	mcp_session_note_list(session, *(int *)context, clock_mono_ms());
 }
 
 void mcp_notify_resource_updated(struct mcp_server *server, struct str uri)
 {
 	each_listen(server, note_resource, &uri);
-	session_each(server, session_resource, &uri);
+	mcp_session_each(server, session_resource, &uri);
 }
 
 void mcp_notify_list_changed(struct mcp_server *server, enum mcp_list what)
 {
-	int list = what == MCP_TOOLS ? INTEREST_TOOLS : what == MCP_PROMPTS ? INTEREST_PROMPTS : INTEREST_RESOURCES;
+	int list = what == MCP_TOOLS     ? INTEREST_TOOLS
+	           : what == MCP_PROMPTS ? INTEREST_PROMPTS
+	                                 : INTEREST_RESOURCES;
 
 	each_listen(server, note_list, &what);
-	session_each(server, session_list, &list);
+	mcp_session_each(server, session_list, &list);
 }
 
 static void end_one(struct mcp_request *req, const void *what, int64_t now)
@@ -215,18 +219,18 @@ static void end_streams(struct mcp_session *session, void *context)
 	const struct str *principal = context;
 
 	if (principal == NULL || str_eq(*principal, session->principal))
-		session_end_streams(session);
+		mcp_session_end_streams(session);
 }
 
 void mcp_end_streams(struct mcp_server *server, struct str principal)
 {
 	each_listen(server, end_one, &principal);
-	session_each(server, end_streams, &principal);
+	mcp_session_each(server, end_streams, &principal);
 }
 
 void mcp_server_stop(struct mcp_server *server)
 {
 	atomic_store(&server->stopping, true);
 	each_listen(server, end_one, NULL);
-	session_each(server, end_streams, NULL);
+	mcp_session_each(server, end_streams, NULL);
 }

@@ -21,7 +21,7 @@ struct session_table {
 	struct mcp_session *lines; /* conversations over lines, linked by `newer` */
 };
 
-struct session_table *session_table_create(struct mcp_server *server)
+struct session_table *mcp_session_table_create(struct mcp_server *server)
 {
 	struct session_table *table = calloc(1, sizeof(*table));
 
@@ -32,13 +32,13 @@ struct session_table *session_table_create(struct mcp_server *server)
 	return table;
 }
 
-struct mcp_session *session_ref(struct mcp_session *session)
+struct mcp_session *mcp_session_ref(struct mcp_session *session)
 {
 	(void)atomic_fetch_add(&session->refs, 1);
 	return session;
 }
 
-void session_unref(struct mcp_session *session)
+void mcp_session_unref(struct mcp_session *session)
 {
 	if (session == NULL || atomic_fetch_sub(&session->refs, 1) != 1)
 		return;
@@ -68,7 +68,8 @@ static struct mcp_session *session_new(struct mcp_server *server)
 	return session;
 }
 
-struct mcp_session *session_create(struct mcp_server *server, const struct hello *hello, struct str principal)
+struct mcp_session *mcp_session_create(
+	struct mcp_server *server, const struct hello *hello, struct str principal)
 {
 	struct mcp_session *session = session_new(server);
 
@@ -151,8 +152,10 @@ static struct mcp_session *table_find(struct session_table *table, const unsigne
 	return session;
 }
 
-/* The session that goes when another one needs its place; NULL: all are in use, or nobody must go. */
-static struct mcp_session *pick_victim(struct session_table *table, struct str principal, bool *full)
+/* The session that goes when another one needs its place; NULL: all are in use, or nobody must go.
+ */
+static struct mcp_session *pick_victim(
+	struct session_table *table, struct str principal, bool *full)
 {
 	size_t of_principal = 0;
 	struct mcp_session *own = NULL;
@@ -183,7 +186,7 @@ static struct mcp_session *pick_victim(struct session_table *table, struct str p
 	return NULL;
 }
 
-void session_busy(struct mcp_session *session, int change)
+void mcp_session_busy(struct mcp_session *session, int change)
 {
 	struct session_table *table = session->server->sessions;
 
@@ -197,20 +200,20 @@ void session_busy(struct mcp_session *session, int change)
 
 /* ---- rows ---- */
 
-void session_save(struct mcp_session *session)
+void mcp_session_save(struct mcp_session *session)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	const struct mcp_handlers *on = session->server->on;
 	struct mcp_session_row row = {
-		.version = version_text(session->version),
+		.version = revision_text(session->version),
 		.principal = session->principal,
 		.client_capabilities = session->capabilities,
 		.client_info = session->client_info,
 		.created_at = session->created_at,
 		.last_seen_at = clock_wall_ms(),
 	};
-	static const char *const levels[] = {"debug", "info", "notice", "warning", "error", "critical", "alert",
-		"emergency"};
+	static const char *const levels[] = {
+		"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"};
 	struct buf uris;
 	struct json_writer w;
 
@@ -222,7 +225,8 @@ void session_save(struct mcp_session *session)
 	(void)pthread_mutex_lock(&session->lock);
 	jw_array_begin(&w);
 	for (size_t i = 0; i < session->interest.uri_count; i++)
-		jw_str(&w, (struct str){session->interest.uris[i].uri, session->interest.uris[i].n});
+		jw_str(&w,
+			(struct str){session->interest.uris[i].uri, session->interest.uris[i].n});
 	jw_array_end(&w);
 	row.log_level = str_of(levels[session->log_threshold]);
 	(void)pthread_mutex_unlock(&session->lock);
@@ -230,16 +234,18 @@ void session_save(struct mcp_session *session)
 	on->session_save(session->server->app, &row);
 }
 
-static struct mcp_session *session_from_row(struct mcp_server *server, const struct mcp_session_row *row)
+static struct mcp_session *session_from_row(
+	struct mcp_server *server, const struct mcp_session_row *row)
 {
-	int version = version_find(row->version);
+	int version = revision_find(row->version);
 	struct mcp_session *session;
 	json_t *info;
 	json_t *value;
 	json_t *uri;
 	size_t i;
 
-	if (version < 0 || version >= MCP_2026_07_28 || clock_wall_ms() - row->last_seen_at > IDLE_MS)
+	if (version < 0 || version >= MCP_2026_07_28 ||
+		clock_wall_ms() - row->last_seen_at > IDLE_MS)
 		return NULL;
 	session = session_new(server);
 	memcpy(session->key, row->key, sizeof(session->key));
@@ -255,19 +261,19 @@ static struct mcp_session *session_from_row(struct mcp_server *server, const str
 	info = json_loadb(row->client_info.p, row->client_info.n, JSON_ALLOW_NUL, NULL);
 	session->client_name = str_dup(session->arena, json_member_str(info, "name"));
 	json_decref(info);
-	value = json_loadb(row->client_capabilities.p, row->client_capabilities.n, JSON_ALLOW_NUL, NULL);
+	value = json_loadb(
+		row->client_capabilities.p, row->client_capabilities.n, JSON_ALLOW_NUL, NULL);
 	session->client_can = client_features(value);
 	json_decref(value);
 	value = json_loadb(row->subscriptions.p, row->subscriptions.n, JSON_ALLOW_NUL, NULL);
-	json_array_foreach(value, i, uri)
-		(void)interest_add(&session->interest, json_str(uri));
+	json_array_foreach(value, i, uri)(void) interest_add(&session->interest, json_str(uri));
 	json_decref(value);
 	return session;
 }
 
 /* ---- life ---- */
 
-int session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE])
+int mcp_session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE])
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct session_table *table = session->server->sessions;
@@ -282,19 +288,19 @@ int session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE])
 	(void)pthread_mutex_lock(&table->lock);
 	victim = pick_victim(table, session->principal, &full);
 	if (victim != NULL)
-		(void)session_ref(victim);
+		(void)mcp_session_ref(victim);
 	if (!full)
-		table_add(table, session_ref(session));
+		table_add(table, mcp_session_ref(session));
 	(void)pthread_mutex_unlock(&table->lock);
 	if (full) {
 		session->is_durable = false;
 		return -1;
 	}
 	if (victim != NULL) {
-		session_end(victim);
-		session_unref(victim);
+		mcp_session_end(victim);
+		mcp_session_unref(victim);
 	}
-	session_save(session);
+	mcp_session_save(session);
 	return 0;
 }
 
@@ -307,7 +313,8 @@ static struct mcp_session *load(struct mcp_server *server, const unsigned char k
 	struct mcp_session *session;
 	struct mcp_session *other;
 
-	if (server->on->session_load == NULL || !server->on->session_load(server->app, key, arena, &row))
+	if (server->on->session_load == NULL ||
+		!server->on->session_load(server->app, key, arena, &row))
 		return NULL;
 	memcpy(row.key, key, sizeof(row.key));
 	session = session_from_row(server, &row);
@@ -316,17 +323,17 @@ static struct mcp_session *load(struct mcp_server *server, const unsigned char k
 	(void)pthread_mutex_lock(&table->lock);
 	other = table_find(table, key);
 	if (other == NULL)
-		table_add(table, session_ref(session));
+		table_add(table, mcp_session_ref(session));
 	else
-		(void)session_ref(other);
+		(void)mcp_session_ref(other);
 	(void)pthread_mutex_unlock(&table->lock);
 	if (other == NULL)
 		return session;
-	session_unref(session);
+	mcp_session_unref(session);
 	return other;
 }
 
-struct mcp_session *session_find(struct mcp_server *server, struct str id, struct str principal)
+struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id, struct str principal)
 {
 	struct session_table *table = server->sessions;
 	struct mcp_session *session;
@@ -335,13 +342,13 @@ struct mcp_session *session_find(struct mcp_server *server, struct str id, struc
 	bool touch;
 
 	sha256(id.p, id.n, key);
-	session = session_by_key(server, key);
+	session = mcp_session_by_key(server, key);
 	if (session == NULL)
 		session = load(server, key);
 	if (session == NULL)
 		return NULL;
 	if (!str_eq(session->principal, principal)) {
-		session_unref(session);
+		mcp_session_unref(session);
 		return NULL;
 	}
 	(void)pthread_mutex_lock(&table->lock);
@@ -370,22 +377,22 @@ static void detach(struct mcp_session *session, struct replay *stream)
 	stream->over_at = clock_mono_ms();
 	http_stream_end(x);
 	http_release(x);
-	session_busy(session, -1);
+	mcp_session_busy(session, -1);
 }
 
-void session_detach(struct mcp_session *session, struct replay *stream)
+void mcp_session_detach(struct mcp_session *session, struct replay *stream)
 {
 	detach(session, stream);
 }
 
-void session_attach(struct mcp_session *session, struct replay *stream, struct http_exchange *x)
+void mcp_session_attach(struct mcp_session *session, struct replay *stream, struct http_exchange *x)
 {
 	http_keep(x);
 	stream->x = x;
-	session_busy(session, 1);
+	mcp_session_busy(session, 1);
 }
 
-struct mcp_session *session_by_key(struct mcp_server *server, const unsigned char key[32])
+struct mcp_session *mcp_session_by_key(struct mcp_server *server, const unsigned char key[32])
 {
 	struct session_table *table = server->sessions;
 	struct mcp_session *session;
@@ -393,12 +400,12 @@ struct mcp_session *session_by_key(struct mcp_server *server, const unsigned cha
 	(void)pthread_mutex_lock(&table->lock);
 	session = table_find(table, key);
 	if (session != NULL)
-		(void)session_ref(session);
+		(void)mcp_session_ref(session);
 	(void)pthread_mutex_unlock(&table->lock);
 	return session;
 }
 
-void session_end_streams(struct mcp_session *session)
+void mcp_session_end_streams(struct mcp_session *session)
 {
 	(void)pthread_mutex_lock(&session->lock);
 	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
@@ -441,7 +448,7 @@ static bool withdraw(struct mcp_session *session)
 	return true;
 }
 
-void session_end(struct mcp_session *session)
+void mcp_session_end(struct mcp_session *session)
 {
 	const struct mcp_handlers *on = session->server->on;
 
@@ -450,22 +457,23 @@ void session_end(struct mcp_session *session)
 	cancel_requests(session);
 	if (on->session_delete != NULL)
 		on->session_delete(session->server->app, session->key);
-	session_unref(session);
+	mcp_session_unref(session);
 }
 
-void session_table_destroy(struct session_table *table)
+void mcp_session_table_destroy(struct session_table *table)
 {
 	while (table->newest != NULL) {
 		struct mcp_session *session = table->newest;
 
 		(void)withdraw(session);
-		session_unref(session);
+		mcp_session_unref(session);
 	}
 	(void)pthread_mutex_destroy(&table->lock);
 	free(table);
 }
 
-void session_each(struct mcp_server *server, void (*each)(struct mcp_session *session, void *context), void *context)
+void mcp_session_each(struct mcp_server *server,
+	void (*each)(struct mcp_session *session, void *context), void *context)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct session_table *table = server->sessions;
@@ -478,28 +486,28 @@ void session_each(struct mcp_server *server, void (*each)(struct mcp_session *se
 	all = ARENA_ARRAY(arena, struct mcp_session *, table->count + n + 1);
 	n = 0;
 	for (struct mcp_session *s = table->newest; s != NULL; s = s->older)
-		all[n++] = session_ref(s);
+		all[n++] = mcp_session_ref(s);
 	for (struct mcp_session *s = table->lines; s != NULL; s = s->newer)
-		all[n++] = session_ref(s);
+		all[n++] = mcp_session_ref(s);
 	(void)pthread_mutex_unlock(&table->lock);
 	for (size_t i = 0; i < n; i++) {
 		each(all[i], context);
-		session_unref(all[i]);
+		mcp_session_unref(all[i]);
 	}
 }
 
-void session_enlist_line(struct mcp_session *session, struct mcp_line *line)
+void mcp_session_enlist_line(struct mcp_session *session, struct mcp_line *line)
 {
 	struct session_table *table = session->server->sessions;
 
 	(void)pthread_mutex_lock(&table->lock);
 	session->line = line;
 	session->newer = table->lines;
-	table->lines = session_ref(session);
+	table->lines = mcp_session_ref(session);
 	(void)pthread_mutex_unlock(&table->lock);
 }
 
-void session_delist_line(struct mcp_session *session)
+void mcp_session_delist_line(struct mcp_session *session)
 {
 	struct session_table *table = session->server->sessions;
 
@@ -514,7 +522,7 @@ void session_delist_line(struct mcp_session *session)
 	session->ended = true;
 	session->line = NULL;
 	(void)pthread_mutex_unlock(&session->lock);
-	session_unref(session);
+	mcp_session_unref(session);
 }
 
 struct tick {
@@ -527,13 +535,14 @@ static void tick_one(struct mcp_session *session, void *context)
 	struct tick *tick = context;
 	int64_t due;
 
-	session_flush_notices(session, tick->now);
-	due = session_notices_due(session);
+	mcp_session_flush_notices(session, tick->now);
+	due = mcp_session_notices_due(session);
 	if (due < tick->again)
 		tick->again = due;
 	(void)pthread_mutex_lock(&session->lock);
 	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
-		if (stream->is_general && stream->expires_at != 0 && stream->expires_at <= clock_wall_ms())
+		if (stream->is_general && stream->expires_at != 0 &&
+			stream->expires_at <= clock_wall_ms())
 			detach(session, stream);
 	due = replay_expire(session, tick->now);
 	(void)pthread_mutex_unlock(&session->lock);
@@ -550,22 +559,22 @@ static struct mcp_session *expired(struct session_table *table)
 	while (session != NULL && session->busy > 0)
 		session = session->newer;
 	if (session != NULL && clock_wall_ms() - session->last_seen_at > IDLE_MS)
-		(void)session_ref(session);
+		(void)mcp_session_ref(session);
 	else
 		session = NULL;
 	(void)pthread_mutex_unlock(&table->lock);
 	return session;
 }
 
-int64_t session_table_tick(struct mcp_server *server, int64_t now)
+int64_t mcp_session_table_tick(struct mcp_server *server, int64_t now)
 {
 	struct tick tick = {now, NEVER};
 	struct mcp_session *session;
 
-	session_each(server, tick_one, &tick);
+	mcp_session_each(server, tick_one, &tick);
 	while ((session = expired(server->sessions)) != NULL) {
-		session_end(session);
-		session_unref(session);
+		mcp_session_end(session);
+		mcp_session_unref(session);
 	}
 	return tick.again;
 }

@@ -1,5 +1,6 @@
-/* One thread that wakes what waits: slow answers that must begin a stream, progress and notices that
- * came too fast, questions nobody answers, things that expire. It sleeps while nothing is due. */
+/* One thread that wakes what waits: slow answers that must begin a stream, progress and notices
+ * that came too fast, questions nobody answers, things that expire. It sleeps while nothing is due.
+ */
 #include "base/clock.h"
 #include "mcp/session.h"
 
@@ -48,8 +49,8 @@ static void tick(struct mcp_server *server)
 
 	tick_requests(server, &server->requests, now);
 	tick_requests(server, &server->listens, now);
-	ticker_by(server, session_table_tick(server, now));
-	task_table_tick(server);
+	ticker_by(server, mcp_session_table_tick(server, now));
+	mcp_task_table_tick(server);
 	ticker_by(server, now + LOOK_AGAIN_MS);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define CACHE_SLOTS 512 /* power of two; statements beyond three quarters of it are not kept */
+#define CACHE_NEAR 512
 
 struct stmt {
 	struct db *db;
@@ -24,6 +25,7 @@ struct stmt {
 struct db {
 	sqlite3 *handle;
 	struct stmt *cache[CACHE_SLOTS];
+	struct stmt *near[CACHE_NEAR]; /* the same statements by the address of their text: no hashing of it */
 	size_t cached;
 	int64_t deadline;
 	int wal_frames;
@@ -147,9 +149,11 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 		sqlite3_progress_handler(db->handle, 1000, on_progress, db);
 		return db_exec(db, "PRAGMA query_only = ON; PRAGMA mmap_size = 268435456");
 	}
+	outcome = db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+			      " PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = -1");
+	/* After the pragma: setting wal_autocheckpoint takes the hook away. */
 	(void)sqlite3_wal_hook(db->handle, on_wal, db);
-	return db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-			   " PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = -1");
+	return outcome;
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
@@ -237,16 +241,30 @@ static struct stmt *prepare(struct db *db, const char *sql, uint64_t hash, struc
 	return stmt;
 }
 
+/* Where a text at this address was found last. Texts of the arena come and go at one address: compare. */
+static struct stmt **near_of(struct db *db, const char *sql)
+{
+	return &db->near[((uintptr_t)sql >> 4) % CACHE_NEAR];
+}
+
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f)
 {
-	uint64_t hash = hash_of(sql);
-	size_t slot = hash & (CACHE_SLOTS - 1);
-	struct stmt *stmt;
+	struct stmt **near = near_of(db, sql);
+	struct stmt *stmt = *near;
+	uint64_t hash;
+	size_t slot;
 
+	if (stmt != NULL && !stmt->in_use && strcmp(stmt->sql, sql) == 0) {
+		stmt->in_use = true;
+		return stmt;
+	}
+	hash = hash_of(sql);
+	slot = hash & (CACHE_SLOTS - 1);
 	for (; db->cache[slot] != NULL; slot = (slot + 1) & (CACHE_SLOTS - 1)) {
 		stmt = db->cache[slot];
 		if (stmt->hash == hash && !stmt->in_use && strcmp(stmt->sql, sql) == 0) {
 			stmt->in_use = true;
+			*near = stmt;
 			return stmt;
 		}
 	}
@@ -258,6 +276,7 @@ struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f)
 		stmt->is_cached = true;
 		db->cache[slot] = stmt;
 		db->cached++;
+		*near = stmt;
 	}
 	return stmt;
 }
@@ -406,6 +425,17 @@ int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struc
 		findings++;
 	}
 	return findings;
+}
+
+const char *store_engine(struct arena *arena, bool *out_has_search)
+{
+	sqlite3 *handle = NULL;
+
+	*out_has_search = sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+		sqlite3_exec(handle, "CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'trigram')", NULL, NULL, NULL) ==
+			SQLITE_OK;
+	(void)sqlite3_close(handle);
+	return arena_printf(arena, "SQLite %s", sqlite3_libversion());
 }
 
 int store_backup(const char *database, const char *file, struct failure *f)

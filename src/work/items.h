@@ -103,6 +103,8 @@ struct context_args {
 	struct arg_int limit;
 	struct arg_strs fields;
 };
+/* Faults for names other than ancestors, missing and blockers. */
+int context_fields_check(const struct arg_strs *fields, struct str path, struct failure *f);
 int items_context(struct snapshot *s, struct call *call, const struct context_args *in, struct json_writer *out,
 	struct failure *f);
 

@@ -5,7 +5,7 @@
 /* ---- what stands against it ---- */
 
 /* The closed path of parents that the move would make: item, …, new parent, item. */
-static int fail_cycle(struct snapshot *s, const struct item *item, const struct item *parent, struct failure *f)
+static int fail_parent_cycle(struct snapshot *s, const struct item *item, const struct item *parent, struct failure *f)
 {
 	struct id ids[LIMIT_DEPTH + 2];
 	struct item step = *parent;
@@ -63,7 +63,7 @@ static int check_target(struct tx *tx, struct call *call, const struct item *ite
 		return fail_field(f, path, STR_NONE, "an item cannot be its own parent");
 	below = item_is_below(s, parent->n, item->n, f);
 	if (below != 0)
-		return below < 0 ? -1 : fail_cycle(s, item, parent, f);
+		return below < 0 ? -1 : fail_parent_cycle(s, item, parent, f);
 	if (item_writable(s, call, parent, f) != 0)
 		return -1;
 	if (item->depth == 0 && check_root(s, item, path, f) != 0)

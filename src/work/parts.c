@@ -312,7 +312,7 @@ int parts_write(struct json_writer *w, struct snapshot *s, struct call *call, co
 
 void rows_init(struct rows *rows, struct json_writer *w, struct call *call)
 {
-	*rows = (struct rows){.w = w, .call = call};
+	*rows = (struct rows){.w = w, .call = call, .end = LIMIT_ANSWER_BYTES - ENVELOPE_BYTES};
 }
 
 void row_begin(struct rows *rows)
@@ -326,7 +326,7 @@ bool row_end(struct rows *rows)
 	struct buf *out = rows->w->out;
 
 	jw_object_end(rows->w);
-	if (rows->n > 0 && out->n > LIMIT_ANSWER_BYTES - ENVELOPE_BYTES) {
+	if (rows->n > 0 && out->n > rows->end) {
 		out->n = rows->mark;
 		rows->call->page.is_shrunk = true;
 		return false;

@@ -41,7 +41,8 @@ void claim_state_write(struct json_writer *w, const struct item *item, int64_t n
 struct rows {
 	struct json_writer *w;
 	struct call *call;
-	size_t n; /* rows that stand */
+	size_t n;   /* rows that stand */
+	size_t end; /* bytes of the answer at which it is full */
 	size_t mark;
 };
 void rows_init(struct rows *rows, struct json_writer *w, struct call *call);

@@ -39,6 +39,27 @@ int structure_admits(struct snapshot *s, struct call *call, const struct item *p
 	return 0;
 }
 
+int structure_parent(struct tx *tx, struct call *call, const struct arg_str *text, struct str path, struct item *row,
+	const struct item **out, bool *reopens, struct failure *f)
+{
+	*out = NULL;
+	*reopens = false;
+	if (!text->set || text->null) {
+		if (call->caller->seat.run_n == 0)
+			return 0;
+		(void)fail(f, FAIL_FORBIDDEN, "Your seat's run does not include new projects.");
+		fail_detail_str(f, "scope", STR("root"));
+		fail_detail_str(f, "required", STR("a parent inside the run's scope"));
+		return -1;
+	}
+	if (item_find(&tx->snapshot, call, text->v, path, row, f) != 0 ||
+		item_writable(&tx->snapshot, call, row, f) != 0 ||
+		structure_admits(&tx->snapshot, call, row, "create", reopens, f) != 0)
+		return -1;
+	*out = row;
+	return claim_touch(tx, call, row, f);
+}
+
 struct str structure_list(struct arena *arena, const struct arg_strs *values)
 {
 	struct json_writer w;

@@ -10,6 +10,10 @@
 int structure_admits(struct snapshot *s, struct call *call, const struct item *parent, const char *trigger,
 	bool *reopens, struct failure *f);
 
+/* The parent that the caller names for a new item, ready to take it, in `row`; *out is NULL for a root. */
+int structure_parent(struct tx *tx, struct call *call, const struct arg_str *text, struct str path, struct item *row,
+	const struct item **out, bool *reopens, struct failure *f);
+
 /* A new item in queue below `parent` (NULL: a root), with its texts, tags, counts and event; warnings for a type
  * that no schema knows and traits that nobody defines. `out` is complete, `schema` resolved. */
 int structure_add(struct tx *tx, struct call *call, const struct item_fields *fields, const struct item *parent,

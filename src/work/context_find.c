@@ -1,0 +1,247 @@
+/* Items by role, project by project through the index of what is ready; looks are bounded, not exact. */
+#include "work/context.h"
+
+/* ---- the scope ---- */
+
+static void add_root(struct context *c, const struct query *q)
+{
+	struct root_counts *root = &c->roots[c->root_count++];
+	static const enum role roles[] = {ROLE_QUEUE, ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_TERMINAL};
+
+	root->n = col_int(q, 0);
+	for (int i = 0; i < ROLE_COUNT; i++) {
+		root->tally.by_role[tally_index(roles[i])] = col_int(q, 1 + i);
+		c->tally.by_role[tally_index(roles[i])] += col_int(q, 1 + i);
+	}
+}
+
+/* Newest projects first. */
+static int load_roots(struct context *c, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, c->call->arena);
+	sql_add(&sql, "SELECT root_n, queue, work, review, blocked, terminal FROM root_tally"
+		      " WHERE queue + work + review + blocked > 0");
+	filter_scope_sql(c->call->caller, "root_n", &sql);
+	if (c->filter.root_n != 0) {
+		sql_add(&sql, " AND root_n = ");
+		sql_int(&sql, c->filter.root_n);
+	}
+	sql_add(&sql, " ORDER BY root_n DESC LIMIT ");
+	sql_int(&sql, LIMIT_CONTEXT_ROOTS + 1);
+	if (query_sql(c->s, &q, f, &sql) != 0)
+		return -1;
+	c->roots = ARENA_ARRAY(c->call->arena, struct root_counts, LIMIT_CONTEXT_ROOTS);
+	while ((rc = query_next(&q, f)) == 1) {
+		if (c->root_count == LIMIT_CONTEXT_ROOTS) {
+			c->is_bounded = true;
+			return 0;
+		}
+		add_root(c, &q);
+	}
+	return rc;
+}
+
+int context_open(struct snapshot *s, struct call *call, const struct context_args *in, int64_t limit_default,
+	struct context *out, struct failure *f)
+{
+	*out = (struct context){.s = s, .call = call, .in = in,
+		.limit = in->limit.set ? in->limit.v : limit_default,
+		.scan_left = {INT64_MAX, LIMIT_CONTEXT_SCAN, LIMIT_CONTEXT_SCAN}};
+	out->filter_in = (struct filter_args){.ancestor = in->ancestor, .root = in->root};
+	if (filter_prepare(s, call, &out->filter_in, STR(""), &out->filter, f) != 0)
+		return -1;
+	out->filter.includes_ancestor = true;
+	out->has_tally = out->filter.ancestor_depth == 0;
+	return load_roots(out, f);
+}
+
+/* ---- one role of one project ---- */
+
+static void push(struct context *c, struct found *found, int64_t n)
+{
+	if (found->n == found->cap) {
+		size_t cap = found->cap == 0 ? 64 : found->cap * 2;
+
+		found->v = arena_grow(c->s->arena, found->v, found->cap * sizeof(*found->v), cap * sizeof(*found->v));
+		found->cap = cap;
+	}
+	found->v[found->n++] = n;
+}
+
+static void add_condition(struct sql *sql, enum find what)
+{
+	if (what == FIND_GATED)
+		sql_add(sql, " WHERE EXISTS (SELECT 1 FROM dep d JOIN item b ON b.n = d.from_n WHERE d.to_n = x.n"
+			     " AND d.type = 0 AND b.role < d.threshold)");
+	else if (what == FIND_DONE)
+		sql_add(sql, " WHERE EXISTS (SELECT 1 FROM child_tally c WHERE c.item_n = x.n AND c.terminal > 0"
+			     " AND c.queue + c.work + c.review + c.blocked = 0)");
+}
+
+/* by item_ready; the inner part bounds what is looked at, the outer one looks */
+static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most,
+	struct found *found, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, c->call->arena);
+	sql_add(&sql, "SELECT x.n FROM (SELECT i.n FROM item i WHERE i.root_n = ");
+	sql_int(&sql, root_n);
+	sql_add(&sql, " AND i.role = ");
+	sql_int(&sql, (int64_t)role);
+	sql_add(&sql, " AND i.parent_n IS NOT NULL");
+	if (!c->has_tally)
+		filter_sql(&c->filter, &sql);
+	sql_add(&sql, " ORDER BY i.priority, i.complexity, i.created_at, i.n LIMIT ");
+	sql_int(&sql, most);
+	sql_add(&sql, ") x");
+	add_condition(&sql, what);
+	if (query_sql(c->s, &q, f, &sql) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1)
+		push(c, found, col_int(&q, 0));
+	return rc;
+}
+
+SQL(SQL_ROOT_ROLE, "SELECT role FROM item WHERE n = $1");
+SQL(SQL_ROOT_GATED,
+	"SELECT 1 FROM dep d JOIN item b ON b.n = d.from_n WHERE d.to_n = $1 AND d.type = 0 AND b.role < d.threshold"
+	" LIMIT 1");
+SQL(SQL_ROOT_DONE,
+	"SELECT 1 FROM child_tally c WHERE c.item_n = $1 AND c.terminal > 0"
+	" AND c.queue + c.work + c.review + c.blocked = 0");
+
+/* The root itself is in no index of what is ready inside a project. */
+static int find_root(struct context *c, int64_t root_n, enum role role, enum find what, struct found *found,
+	struct failure *f)
+{
+	int64_t value;
+	int rc = query_int(c->s, &value, f, SQL_ROOT_ROLE, "i", root_n);
+
+	if (rc != 1 || value != (int64_t)role)
+		return rc < 0 ? -1 : 0;
+	if (what == FIND_GATED)
+		rc = query_int(c->s, &value, f, SQL_ROOT_GATED, "i", root_n);
+	else if (what == FIND_DONE)
+		rc = query_int(c->s, &value, f, SQL_ROOT_DONE, "i", root_n);
+	if (rc == 1)
+		push(c, found, root_n);
+	return rc < 0 ? -1 : 0;
+}
+
+/* How many rows of this project may be looked at. Of a part of a project nothing is counted, so they are all
+ * taken, up to the limit of a scan. */
+static int64_t most_of(const struct context *c, enum find what, const struct found *found)
+{
+	int64_t left;
+
+	if (what != FIND_ALL)
+		return c->scan_left[what];
+	left = c->has_tally ? c->limit + 1 : LIMIT_CONTEXT_SCAN;
+	return left - (int64_t)found->n;
+}
+
+int context_find(struct context *c, enum role role, enum find what, struct found *found, struct failure *f)
+{
+	for (size_t i = 0; i < c->root_count; i++) {
+		const struct root_counts *root = &c->roots[i];
+		int64_t there = root->tally.by_role[tally_index(role)];
+		int64_t most = most_of(c, what, found);
+
+		if (there == 0)
+			continue;
+		if (most <= 0) {
+			c->is_bounded = c->is_bounded || what != FIND_ALL;
+			return 0;
+		}
+		if (c->has_tally && find_root(c, root->n, role, what, found, f) != 0)
+			return -1;
+		if (find_below(c, root->n, role, what, most, found, f) != 0)
+			return -1;
+		if (what == FIND_ALL)
+			continue;
+		c->is_bounded = c->is_bounded || there > most;
+		c->scan_left[what] -= there < most ? there : most;
+	}
+	return 0;
+}
+
+/* ---- claims ---- */
+
+
+static int write_mine(struct context *c, struct json_writer *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	bool is_open = false;
+	struct sql sql;
+	int64_t me;
+	int rc;
+
+	if (caller_row(c->s, c->call, &me, f) != 0)
+		return -1;
+	if (me == 0)
+		return 0;
+	sql_init(&sql, c->call->arena); /* by item_claim_by */
+	sql_add(&sql, "SELECT i.id, i.claim_until FROM item i WHERE i.claim_by = ");
+	sql_int(&sql, me);
+	sql_add(&sql, " AND i.claim_until > ");
+	sql_int(&sql, c->s->now);
+	filter_sql(&c->filter, &sql);
+	sql_add(&sql, " ORDER BY i.claim_until LIMIT 100");
+	if (query_sql(c->s, &q, f, &sql) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		if (!is_open)
+			jw_karray(out, "mine");
+		is_open = true;
+		jw_object_begin(out);
+		jw_id(out, c->call, "itemId", col_id(&q, 0));
+		jw_ktime(out, "expiresAt", col_int(&q, 1));
+		jw_object_end(out);
+	}
+	if (is_open)
+		jw_array_end(out);
+	return rc;
+}
+
+static int count_claims(struct context *c, bool is_live, int64_t *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+
+	sql_init(&sql, c->call->arena); /* by item_claimed */
+	sql_add(&sql, "SELECT count(*) FROM (SELECT i.n FROM item i WHERE i.claim_by IS NOT NULL AND i.claim_until");
+	sql_add(&sql, is_live ? " > " : " <= ");
+	sql_int(&sql, c->s->now);
+	filter_sql(&c->filter, &sql);
+	sql_add(&sql, " LIMIT ");
+	sql_int(&sql, LIMIT_CONTEXT_CLAIMS);
+	sql_add(&sql, ") x");
+	if (query_sql(c->s, &q, f, &sql) != 0 || query_next(&q, f) < 0)
+		return -1;
+	*out = col_int(&q, 0);
+	return 0;
+}
+
+int context_write_claims(struct context *c, struct json_writer *out, struct failure *f)
+{
+	int64_t live, lapsed;
+
+	if (count_claims(c, true, &live, f) != 0 || count_claims(c, false, &lapsed, f) != 0)
+		return -1;
+	if (live + lapsed == 0)
+		return 0;
+	jw_kobject(out, "claims");
+	if (live > 0 && write_mine(c, out, f) != 0)
+		return -1;
+	jw_kint_opt(out, "active", live);
+	jw_kint_opt(out, "expired", lapsed);
+	jw_object_end(out);
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* items_read search: what to look for, in which analysers, and the fused answer. */
+#include "work/search_run.h"
+
+#include <stdlib.h>
+
+#define PAGE_DEFAULT 20
+
+/* ---- terms ---- */
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* A letter, a digit, or anything beyond ASCII: what a person may look for though it is short. */
+static bool has_word(struct str term)
+{
+	for (size_t i = 0; i < term.n; i++) {
+		unsigned char c = (unsigned char)term.p[i];
+
+		if (c >= 0x80 || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'))
+			return true;
+	}
+	return false;
+}
+
+static void split(struct search *search)
+{
+	struct str query = search->in->query.v;
+	size_t at = 0;
+
+	search->terms = ARENA_ARRAY(search->call->arena, struct str, query.n / 2 + 1);
+	search->long_terms = ARENA_ARRAY(search->call->arena, struct str, query.n / 2 + 1);
+	while (at < query.n) {
+		struct str term;
+		size_t end;
+
+		while (at < query.n && is_space(query.p[at]))
+			at++;
+		for (end = at; end < query.n && !is_space(query.p[end]);)
+			end++;
+		if (end == at)
+			return;
+		term = (struct str){query.p + at, end - at};
+		at = end;
+		search->terms[search->term_count++] = term;
+		if (utf8_count(term) >= TRIGRAM_CHARS)
+			search->long_terms[search->long_count++] = term;
+		else if (has_word(term))
+			search->has_short_word = true;
+	}
+}
+
+/* ---- hits ---- */
+
+struct hit *search_hit(struct search *search, enum search_kind kind, int64_t n)
+{
+	for (size_t i = 0; i < search->hit_count; i++)
+		if (search->hits[i].kind == kind && search->hits[i].n == n)
+			return &search->hits[i];
+	if (search->hit_count == search->hit_cap) {
+		size_t cap = search->hit_cap == 0 ? 256 : search->hit_cap * 2;
+
+		search->hits = arena_grow(search->call->arena, search->hits, search->hit_cap * sizeof(*search->hits),
+			cap * sizeof(*search->hits));
+		search->hit_cap = cap;
+	}
+	search->hits[search->hit_count] = (struct hit){.kind = kind, .n = n};
+	return &search->hits[search->hit_count++];
+}
+
+/* Reciprocal rank: what stands high in any list stands high in all. */
+static void score(struct hit *hit)
+{
+	hit->score = 0;
+	for (int i = 0; i < LOOK_COUNT; i++)
+		if (hit->rank[i] > 0)
+			hit->score += 1.0 / (double)(RRF_K + hit->rank[i]);
+}
+
+static int by_score(const void *a, const void *b)
+{
+	const struct hit *x = a;
+	const struct hit *y = b;
+
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return id_cmp(x->id, y->id);
+}
+
+static void fuse(struct search *search)
+{
+	for (size_t i = 0; i < search->hit_count; i++)
+		score(&search->hits[i]);
+	if (search->hit_count > 1)
+		qsort(search->hits, search->hit_count, sizeof(*search->hits), by_score);
+	if (search->hit_count > LIMIT_SEARCH_HITS) {
+		search->hit_count = LIMIT_SEARCH_HITS;
+		search->is_truncated = true;
+	}
+}
+
+/* ---- looking ---- */
+
+static bool wants(const struct search *search, enum search_kind kind)
+{
+	for (size_t i = 0; i < search->in->kinds.n; i++)
+		if (search->in->kinds.v[i] == (int64_t)kind)
+			return true;
+	return !search->in->kinds.set;
+}
+
+static int look(struct search *search, enum analyser analyser, size_t *found, struct failure *f)
+{
+	const struct str *terms = analyser == ANALYSER_TRIGRAM ? search->long_terms : search->terms;
+	size_t n = analyser == ANALYSER_TRIGRAM ? search->long_count : search->term_count;
+
+	search->queries[analyser] = index_query(search->call->arena, terms, n);
+	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++)
+		if (wants(search, kind) && search_ranked(search, kind, analyser, found, f) != 0)
+			return -1;
+	return 0;
+}
+
+/* Short words are in no trigram, and the words of a text without blanks are no tokens: then look at the texts. */
+static int scan(struct search *search, struct failure *f)
+{
+	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++)
+		if (wants(search, kind) && search_scan(search, kind, f) != 0)
+			return -1;
+	warn(&search->call->warnings, "search_fallback", STR_NONE,
+		"A term is shorter than %d characters: %s were read for it, titles, summaries and note bodies.",
+		TRIGRAM_CHARS,
+		search->is_scan_bounded
+			? str_z(search->call->arena,
+				  str_printf(search->call->arena, "only the newest %d items and notes in scope",
+					  LIMIT_SEARCH_SCAN))
+			: "all items and notes in scope");
+	return 0;
+}
+
+static int find_all(struct search *search, struct failure *f)
+{
+	enum match_mode mode = (enum match_mode)search->in->mode.v; /* unset: auto */
+	size_t by_trigram = 0, by_text = 0;
+
+	if (mode == MATCH_SUBSTRING && search->long_count == 0)
+		return fail_field(f, STR("query"), STR_NONE,
+			"matchMode substring needs a term of at least %d characters; auto looks for shorter ones",
+			TRIGRAM_CHARS);
+	if (mode != MATCH_TEXT && search->long_count > 0 && look(search, ANALYSER_TRIGRAM, &by_trigram, f) != 0)
+		return -1;
+	if (mode != MATCH_SUBSTRING && look(search, ANALYSER_TEXT, &by_text, f) != 0)
+		return -1;
+	if (mode == MATCH_AUTO && by_text == 0 && search->has_short_word && scan(search, f) != 0)
+		return -1;
+	fuse(search);
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+static int write_page(struct search *search, int64_t offset, struct json_writer *out, struct failure *f)
+{
+	int64_t limit = search->in->limit.set ? search->in->limit.v : PAGE_DEFAULT;
+	int64_t at = offset;
+	struct str next = STR_NONE;
+	struct rows rows;
+
+	rows_init(&rows, out, search->call);
+	jw_karray(out, "hits");
+	for (; at < (int64_t)search->hit_count && (int64_t)rows.n < limit; at++) {
+		row_begin(&rows);
+		if (search_write_hit(search, &search->hits[at], out, f) != 0)
+			return -1;
+		if (!row_end(&rows))
+			break;
+	}
+	jw_array_end(out);
+	jw_kbool_opt(out, "truncated", search->is_truncated);
+	if (at < (int64_t)search->hit_count) {
+		struct str part = str_printf(search->call->arena, "%lld", (long long)at);
+
+		next = cursor_text(search->call, &part, 1);
+	}
+	call_page(search->call, (int64_t)rows.n, (int64_t)search->hit_count, next);
+	return 0;
+}
+
+static int open_search(struct search *search, struct failure *f)
+{
+	struct item item;
+
+	if (filter_prepare(search->s, search->call, &search->in->filter, STR(""), &search->filter, f) != 0)
+		return -1;
+	search->filter.includes_ancestor = true;
+	if (!search->in->item.set)
+		return 0;
+	if (item_find(search->s, search->call, search->in->item.v, STR("itemId"), &item, f) != 0)
+		return -1;
+	search->item_n = item.n;
+	return 0;
+}
+
+int items_search(struct snapshot *s, struct call *call, const struct search_args *in, struct json_writer *out,
+	struct failure *f)
+{
+	struct search search = {.s = s, .call = call, .in = in};
+	struct cursor cursor = {.n = 0};
+	int64_t offset = 0;
+
+	if (in->cursor.set) {
+		if (cursor_read(call, in->cursor.v, &cursor, f) != 0)
+			return -1;
+		offset = cursor_int(&cursor, 0);
+		if (offset < 0 || offset > LIMIT_SEARCH_HITS)
+			return fail(f, FAIL_INVALID_CURSOR, "The cursor does not belong to this listing.");
+	}
+	split(&search);
+	if (open_search(&search, f) != 0 || find_all(&search, f) != 0)
+		return -1;
+	return write_page(&search, offset, out, f);
+}

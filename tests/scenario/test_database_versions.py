@@ -1,0 +1,113 @@
+"""A14: a database of another version, of another program, or damaged: refused by name and untouched."""
+import hashlib
+import os
+import sqlite3
+
+import pytest
+
+import harness
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def database(stopped):
+    stopped.state.mkdir(mode=0o700)
+    stopped.checks_doctor = False
+    return stopped.state / "dais.db"
+
+
+def assert_refused_untouched(dais, database, *says, codes=(78,)):
+    before = digest(database)
+    code, said = dais.fails_to_start(seconds=5)
+    assert code in codes, (code, said)
+    for word in says:
+        assert word in said, said
+    assert digest(database) == before, "the file was changed"
+    assert sorted(path.name for path in dais.state.iterdir() if path.name.startswith("dais.db-")) == []
+
+
+def test_a14a_a_newer_schema_is_refused_with_both_versions(stopped):
+    stopped.start().item("kept")
+    stopped.stop()
+    database = stopped.state / "dais.db"
+    with sqlite3.connect(database) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(f"PRAGMA user_version = {version + 1}")
+    connection.close()
+    stopped.checks_doctor = False
+    assert_refused_untouched(stopped, database, str(version), str(version + 1))
+    with sqlite3.connect(database) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    stopped.start()
+    assert [item["title"] for item in stopped.read("items_read", "list")["items"]] == ["kept"]
+
+
+def test_a14e_an_empty_file_becomes_a_database(stopped, database):
+    database.touch(mode=0o600)
+    stopped.start().item("works")
+
+
+def test_a14f_random_bytes_are_refused(stopped, database):
+    database.write_bytes(os.urandom(1024 * 1024))
+    assert_refused_untouched(stopped, database, "dais.db", codes=(73, 78))
+
+
+def test_a14g_the_database_of_another_program_is_refused(stopped, database):
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE recipe (name TEXT)")
+        connection.execute("INSERT INTO recipe VALUES ('soup')")
+    connection.close()
+    assert_refused_untouched(stopped, database)
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT name FROM recipe").fetchall() == [("soup",)]
+    connection.close()
+
+
+def test_a14h_without_its_log_it_opens_at_the_last_checkpoint(stopped):
+    stopped.start()
+    stopped.item("before")
+    stopped.restart()
+    stopped.item("after")
+    stopped.kill()
+    (stopped.state / "dais.db-wal").unlink()
+    (stopped.state / "dais.db-shm").unlink(missing_ok=True)
+    stopped.start()
+    titles = {item["title"] for item in stopped.read("items_read", "list")["items"]}
+    assert "before" in titles
+
+
+def test_a_database_file_with_a_second_name_is_refused(stopped):
+    stopped.start().stop()
+    os.link(stopped.state / "dais.db", stopped.home / "other.db")
+    code, said = stopped.fails_to_start()
+    assert code in (73, 75, 78)
+    assert "link" in said
+    (stopped.home / "other.db").unlink()
+
+
+def test_a_second_start_of_the_same_version_changes_nothing(stopped):
+    stopped.start().item("kept")
+    stopped.stop()
+    before = digest(stopped.state / "dais.db")
+    stopped.start().stop()
+    with sqlite3.connect(stopped.state / "dais.db") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert before
+
+
+def test_a_backup_of_a_busy_server_is_a_whole_database(dais, stopped):
+    local = dais.local()
+    items = [local.item(f"item {i}") for i in range(50)]
+    copy = stopped.home / "copy.db"
+    dais.run("backup", copy, check=0)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert dais.run("backup", copy).returncode == 73, "it never overwrites"
+    stopped.start("--store", f"sqlite:{copy}")
+    caller = stopped.local()
+    assert [caller.get(item)["title"] for item in items] == [f"item {i}" for i in range(50)]
