@@ -1,5 +1,6 @@
 /* Streamable HTTP: which exchange is what. Messages are in http_post.c's hands once the head
  * passed. */
+#include "base/clock.h"
 #include "base/limits.h"
 #include "http/guard.h"
 #include "mcp/accept.h"
@@ -173,6 +174,8 @@ static void get(struct mcp_server *server, const struct http_guard *guard, struc
 		read_stream(session, x, caller->expires_at);
 	(void)pthread_mutex_unlock(&session->lock);
 	mcp_session_unref(session);
+	if (caller->expires_at != 0)
+		ticker_by(server, clock_mono_ms() + caller->expires_at - clock_wall_ms());
 	http_on_hangup(x, reader_hung_up, reader);
 	http_release(x);
 }

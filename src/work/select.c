@@ -402,6 +402,8 @@ static int add_sources(struct selection *sel)
 		return filter->is_roots_only ? 0 : add_below(sel);
 	if (filter->root_n != 0)
 		return add_project(sel, filter->root_n);
+	if (sel->wish->is_claim && sel->call->caller->seat.run_n != 0) /* it may write nowhere else */
+		return add_project(sel, sel->call->caller->seat.root_n);
 	return add_projects(sel);
 }
 

@@ -280,6 +280,8 @@ static void a_move_evaluates_the_old_parent_only(void **state)
 	assert_string_equal(text_at(result, "parentId"), two);
 	assert_string_equal(text_at(look(d, feature), "role"), "terminal");
 	assert_string_equal(text_at(look(d, two), "role"), "queue");
+	assert_error(ask(d, LOCAL, &tool_items_write, "{'ops':[{'op':'reroot','itemId':'%s','parentId':'%s'}]}", b, feature),
+		"invalid_transition");
 	assert_string_equal(text_at(look(d, below), "rootId"), two);
 	assert_int_equal(int_at(look(d, below), "depth"), 2);
 	assert_int_equal(int_at(look(d, below), "version"), 2);
@@ -290,9 +292,9 @@ static void a_move_evaluates_the_old_parent_only(void **state)
 	assert_int_equal(int_at(result, "moved"), 0);
 	assert_error(ask(d, LOCAL, &tool_items_write, "{'ops':[{'op':'reroot','itemId':'%s'}]}", b), "invalid_request");
 	/* an update moves too */
-	result = do_op(d, LOCAL, &tool_items_write, "{'op':'update','itemId':'%s','parentId':'%s','title':'B2'}", b, one);
+	result = do_op(d, LOCAL, &tool_items_write, "{'op':'update','itemId':'%s','parentId':'%s','title':'B2'}", b, two);
 	assert_int_equal(count_at(result, "changed"), 2);
-	assert_string_equal(text_at(look(d, below), "rootId"), one);
+	assert_string_equal(text_at(look(d, below), "rootId"), two);
 	assert_int_equal(number(d, "SELECT count(*) FROM root_tally"), 2);
 }
 
