@@ -16,7 +16,7 @@ COMMANDS = ["serve", "mcp-stdio", "call", "status", "items", "events", "project"
 def test_every_command_explains_itself_with_an_example(stopped, command):
     done = stopped.run(command, "--help", check=0)
     assert "Example" in done.stdout
-    assert f"dais {command}" in done.stdout.split("Example")[1]
+    assert command in done.stdout.split("Example")[1]
 
 
 @pytest.mark.parametrize("arguments", [["status", "--bogus"], ["status", "x"], ["token"], ["token", "make"], ["token", "revoke"],

@@ -87,12 +87,13 @@ def harbour(dais):
 
 
 def test_the_tree_shows_who_stands_under_whom(harbour):
+    harbour.environment = {"LANG": "C", "LC_ALL": ""}
     lines = harbour.run("items", check=0).stdout.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith(harbour.root[:8] + " queue") and "Harbour" in lines[0]
     assert "`- Berth booking" in lines[1]
     assert {lines[2][21:24], lines[3][21:24]} == {"|- ", "`- "}
-    harbour.environment = {"LANG": "C.UTF-8"}
+    harbour.environment = {"LANG": "C.UTF-8", "LC_ALL": ""}
     assert "└─ Berth booking" in harbour.run("items", check=0).stdout
 
 
@@ -143,7 +144,7 @@ def test_nothing_of_the_data_steers_a_terminal_and_no_line_is_too_wide(dais):
     ids = [row["id"] for row in json.loads(dais.run("items", "--json", check=0).stdout)["items"]]
     for arguments in [["items"], ["items", "--table"], ["status"], *[["items", item] for item in ids]]:
         for language in ["C.UTF-8", "C"]:
-            code, text = Terminal(dais, *arguments, LANG=language).end()
+            code, text = Terminal(dais, *arguments, LANG=language, LC_ALL="").end()
             assert code == 0, text
             plain = without_colour(text.replace("\r\n", "\n"))
             assert "\x1b" not in plain and not STEERING.search(plain), repr(plain)

@@ -29,21 +29,24 @@ def fill(dais):
     dais.op("items_write", "reroot", itemId=second, parentId=later)
     dais.op("docs_write", "put", kind="page", rootId=root, slug="glossary", title="Glossary", body="# Hull\n")
     dais.op("docs_write", "put", kind="page", rootId=root, slug="glossary", title="Glossary", body="# Hull\nmore\n")
-    run = dais.op("report", "open_run", rootId=root, title="wave 1", seats=[{"seat": "worker"}]) if "open_run" in json.dumps(
-        dais.envelope("report", {"describe": True})) else None
+    run = dais.op("report", "open_run", rootId=root, title="wave 1")["runId"]
+    dais.op("report", "issue_seat", runId=run, seat="worker", label="w")
+    dais.op("report", "post", runId=run, kind="risk", body="fog")
+    asked = dais.op("report", "post", runId=run, kind="decision", needsDecision=True, body="Keep it?")
+    dais.op("report", "decide", reportId=asked["reportId"], decision="Yes.")
     return root, first, second, run
 
 
-def everything(dais, root, *items):
+def everything(dais, run, root, *items):
     return [dais.get(item, "description", "properties", "metadata", "childCounts", "notes", "dependencies", "tags") for item in
             (root, *items)] + [
         dais.read("items_read", "history", rootId=root, limit=100), dais.read("config", "current", rootId=root),
         dais.read("docs_read", "versions", rootId=root, slug="glossary"), dais.body(items[0], "plan"),
-        dais.read("items_read", "search", query="数据库")["results" if False else "hits"]]
+        dais.read("items_read", "search", query="数据库"), dais.read("report", "run", runId=run)]
 
 
 def test_everything_goes_there_and_back(dais, new_dais):
-    root, first, second, _ = fill(dais)
+    root, first, second, run = fill(dais)
     dais.stop()  # the same moment for both
     file = dais.home / "work.jsonl"
     dais.run("export", file, check=0)
@@ -54,7 +57,7 @@ def test_everything_goes_there_and_back(dais, new_dais):
     assert again == file.read_text()
     assert "sha256\"" not in again.replace("proof_sha256", "") and "dais_" not in again.replace("dais_export", "")
     dais.start(), other.start()
-    assert everything(other, root, first, second) == everything(dais, root, first, second)
+    assert everything(other, run, root, first, second) == everything(dais, run, root, first, second)
     assert json.loads(other.run("doctor", "--json", check=0).stdout)["ok"]
     # numbers go on behind the imported ones
     seq = json.loads(other.run("events", "--since", "0", "--json", "--count", "1").stdout)["seq"]
