@@ -203,6 +203,15 @@ static void write_fields(const struct failure *f, struct json_writer *w)
 		jw_kint(w, "more", (int64_t)f->field_count - LIMIT_FAILURE_FIELDS);
 }
 
+static void add_words(struct buf *out, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		if (i > 0)
+			buf_add_str(out, STR(", "));
+		buf_add_str(out, json_str(json_array_get(list, i)));
+	}
+}
+
 /* "Reduce to {max}." with max taken from the detail members. */
 static struct str fill_in(const struct failure *f, const char *fix)
 {
@@ -226,7 +235,9 @@ static struct str fill_in(const struct failure *f, const char *fix)
 			continue;
 		}
 		value = json_object_get(detail, arena_copy(f->arena, p + 1, (size_t)(end - p) - 1));
-		if (json_is_string(value))
+		if (json_is_array(value))
+			add_words(&out, value);
+		else if (json_is_string(value))
 			buf_add_str(&out, json_str(value));
 		else if (value != NULL)
 			buf_add_str(&out, json_received(f->arena, value));

@@ -70,11 +70,26 @@ int client_call(struct cli *cli, int fd, const char *tool, struct str arguments,
 	struct failure *f);
 /* An administrative request; on the store itself when no server runs. The caller owns *out. */
 int client_admin(struct cli *cli, struct str request, json_t **out, struct failure *f);
+/* The same, of a running server only; its answer also has "pid", "url" and "uptimeMs". */
+int client_admin_running(struct cli *cli, struct str request, json_t **out, struct failure *f);
+/* One tool call on a connection of its own whose refusal is a failure. *out is "data" or "results". */
+int client_tool(struct cli *cli, const char *tool, struct str arguments, json_t **out, struct failure *f);
 /* Read one line (without its end) of at most `max` bytes; `rest` keeps what came after it. 0 at the end. */
 int read_line(int fd, struct buf *rest, size_t max, struct arena *arena, struct str *out);
 int write_all(int fd, struct str bytes);
 /* The failure that an envelope's error describes. */
 int fail_from_envelope(struct cli *cli, const json_t *envelope, struct failure *f);
+
+/* Follow the event log until `settle` says so. While the server is away it is waited for, and nothing in
+ * between is missed. The views given to `take` are valid during the call. */
+struct following {
+	int64_t since; /* newest event known; 0: begin now */
+	void (*take)(void *context, struct str line);
+	/* After every event that was there, and after each connection: 0 goes on, 1 ends, -1 with *f. */
+	int (*settle)(void *context, struct failure *f);
+	void *context;
+};
+int follow_events(struct cli *cli, struct following *following, struct failure *f);
 
 /* ---- printing for people ---- */
 
@@ -86,7 +101,15 @@ const char *term_dim(const struct cli *cli);
 const char *term_bold(const struct cli *cli);
 const char *term_role(const struct cli *cli, struct str role);
 const char *term_off(const struct cli *cli);
-/* Compact JSON to stdout, with a newline. */
+/* Columns that text takes which term_text() made safe. */
+size_t term_columns(struct str text);
+/* Print it made safe, cut and padded to `columns`. */
+void term_cell(struct cli *cli, struct str text, size_t columns);
+/* "1.5 MB", "3 h 12 min": one unit or two, for people. */
+const char *term_bytes(struct arena *arena, int64_t bytes);
+const char *term_duration(struct arena *arena, int64_t ms);
+/* Compact JSON to stdout, with a newline; control and direction characters are escaped. */
 void print_json(const json_t *value);
+void print_json_text(struct str text);
 
 #endif

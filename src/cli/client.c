@@ -134,13 +134,13 @@ static pid_t spawn(struct cli *cli, int *out_ready, int *out_errors, struct fail
 static int await_ready(struct cli *cli, int ready, int errors, struct failure *f)
 {
 	struct pollfd polled = {.fd = ready, .events = POLLIN};
+	struct str said;
 	char byte;
 
 	if (poll(&polled, 1, SPAWN_MS) > 0 && read(ready, &byte, 1) == 1)
 		return 0;
-	(void)fail(f, FAIL_NOT_REACHABLE, "The server could not be started: %.*s",
-		STRF(last_line(cli, errors)));
-	return -1;
+	said = last_line(cli, errors);
+	return fail(f, FAIL_NOT_REACHABLE, "The server could not be started: %.*s", STRF(said));
 }
 
 int client_connect_or_spawn(struct cli *cli, int *out_fd, struct failure *f)
@@ -295,9 +295,21 @@ static int admin_by_store(struct cli *cli, struct str request, json_t **out, str
 	return 0;
 }
 
-int client_admin(struct cli *cli, struct str request, json_t **out, struct failure *f)
+int client_admin_running(struct cli *cli, struct str request, json_t **out, struct failure *f)
 {
 	int fd;
+	int rc;
+
+	if (client_connect(cli, &fd, f) != 0)
+		return -1;
+	rc = admin_by_socket(cli, fd, request, out, f);
+	(void)close(fd);
+	return rc;
+}
+
+int client_admin(struct cli *cli, struct str request, json_t **out, struct failure *f)
+{
+	int fd = -1;
 	int rc;
 
 	if (client_connect(cli, &fd, f) == 0) {
@@ -306,4 +318,24 @@ int client_admin(struct cli *cli, struct str request, json_t **out, struct failu
 		return rc;
 	}
 	return f->code == FAIL_NOT_REACHABLE ? admin_by_store(cli, request, out, f) : -1;
+}
+
+int client_tool(struct cli *cli, const char *tool, struct str arguments, json_t **out, struct failure *f)
+{
+	json_auto_t *envelope = NULL;
+	json_t *data;
+	int fd;
+	int rc;
+
+	if (client_connect(cli, &fd, f) != 0)
+		return -1;
+	rc = client_call(cli, fd, tool, arguments, &envelope, NULL, f);
+	(void)close(fd);
+	if (rc != 0)
+		return -1;
+	if (!json_is_true(json_object_get(envelope, "ok")))
+		return fail_from_envelope(cli, envelope, f);
+	data = json_object_get(envelope, "data");
+	*out = json_incref(data == NULL ? json_object_get(envelope, "results") : data);
+	return *out == NULL ? fail(f, FAIL_INTERNAL, "The server's answer cannot be read.") : 0;
 }

@@ -11,6 +11,15 @@ const struct command command_table[] = {
 	{"serve", "run the server in the foreground", cmd_serve, false},
 	{"mcp-stdio", "an MCP server on stdin and stdout", cmd_mcp_stdio, false},
 	{"call", "call one tool", cmd_call, false},
+	{"status", "what the server is doing", cmd_status, false},
+	{"items", "show work items", cmd_items, false},
+	{"events", "follow what happens", cmd_events, false},
+	{"token", "create, list and revoke API tokens", cmd_token, false},
+	{"open", "open the status page, signed in", cmd_open, false},
+	{"backup", "copy the database while it is in use", cmd_backup, false},
+	{"export", "write everything as JSON lines", cmd_export, false},
+	{"import", "read what export wrote into an empty database", cmd_import, false},
+	{"doctor", "check the database and this machine", cmd_doctor, false},
 };
 const size_t command_count = sizeof(command_table) / sizeof(command_table[0]);
 

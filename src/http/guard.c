@@ -67,7 +67,8 @@ static bool host_split(struct str text, struct str *name, struct str *port)
 
 static bool is_loopback(struct str name)
 {
-	return str_eq_nocase(name, STR("localhost")) || str_eq(name, STR("127.0.0.1")) || str_eq(name, STR("[::1]"));
+	return str_eq_nocase(name, STR("localhost")) || str_eq(name, STR("127.0.0.1")) ||
+	       str_eq(name, STR("[::1]"));
 }
 
 static bool is_plain(struct str entry)
@@ -84,13 +85,15 @@ static void add_host(struct http_guard *guard, struct str entry, bool only)
 
 	if (only && str_eq(entry, STR("*"))) {
 		guard->any_host = true;
-		log_line(LOG_WARN, "http", "the Host check is off: any web page may reach this server by DNS rebinding");
+		log_line(LOG_WARN, "http",
+			"the Host check is off: any web page may reach this server by DNS rebinding");
 	} else if (is_plain(entry) && host_split(entry, &host.name, &host.port)) {
 		host.name = str_lower(guard->arena, host.name);
 		host.port = str_dup(guard->arena, host.port);
 		guard->hosts[guard->host_count++] = host;
 	} else {
-		log_line(LOG_WARN, "http", "an allowed host was ignored: it is not host or host:port",
+		log_line(LOG_WARN, "http",
+			"an allowed host was ignored: it is not host or host:port",
 			{"entry", LOG_STRV(entry)});
 	}
 }
@@ -108,7 +111,8 @@ static void add_origin(struct http_guard *guard, struct str entry)
 			break;
 		}
 	if (!is_plain(origin.rest) || !host_split(origin.rest, &name, &port)) {
-		log_line(LOG_WARN, "http", "an allowed origin was ignored: it is not host or scheme://host",
+		log_line(LOG_WARN, "http",
+			"an allowed origin was ignored: it is not host or scheme://host",
 			{"entry", LOG_STRV(entry)});
 		return;
 	}
@@ -133,7 +137,8 @@ struct http_guard *http_guard_create(const struct http_guard_options *options)
 	guard->options.request_headers = str_z(arena, str_of(options->request_headers));
 	guard->options.exposed_headers = str_z(arena, str_of(options->exposed_headers));
 	if (options->request_header_prefix != NULL)
-		guard->options.request_header_prefix = str_z(arena, str_of(options->request_header_prefix));
+		guard->options.request_header_prefix =
+			str_z(arena, str_of(options->request_header_prefix));
 	guard->options.hosts = NULL;
 	guard->options.origins = NULL;
 	return guard;
@@ -178,12 +183,14 @@ bool http_guard_origin_fits(const struct http_guard *guard, struct str origin)
 		return true;
 	for (size_t i = 0; i < guard->origin_count; i++)
 		if (str_eq_nocase(rest, guard->origins[i].rest) &&
-			(guard->origins[i].scheme.p == NULL || str_eq(guard->origins[i].scheme, scheme)))
+			(guard->origins[i].scheme.p == NULL ||
+				str_eq(guard->origins[i].scheme, scheme)))
 			return true;
 	return false;
 }
 
-enum http_guard_verdict http_guard_check(const struct http_guard *guard, const struct http_exchange *x)
+enum http_guard_verdict http_guard_check(
+	const struct http_guard *guard, const struct http_exchange *x)
 {
 	bool is_options = str_eq(http_method(x), STR("OPTIONS"));
 	size_t count;
@@ -197,9 +204,11 @@ enum http_guard_verdict http_guard_check(const struct http_guard *guard, const s
 	if (count == 0)
 		return HTTP_GUARD_PASS;
 	if (count > 1 || !http_guard_origin_fits(guard, origin))
-		return guard->options.refuses_origins || is_options ? HTTP_GUARD_ORIGIN : HTTP_GUARD_PASS;
-	return is_options && http_header(x, "Access-Control-Request-Method", NULL).p != NULL ? HTTP_GUARD_PREFLIGHT
-											      : HTTP_GUARD_PASS;
+		return guard->options.refuses_origins || is_options ? HTTP_GUARD_ORIGIN
+		                                                    : HTTP_GUARD_PASS;
+	return is_options && http_header(x, "Access-Control-Request-Method", NULL).p != NULL
+	               ? HTTP_GUARD_PREFLIGHT
+	               : HTTP_GUARD_PASS;
 }
 
 size_t http_guard_fields(const struct http_guard *guard, const struct http_exchange *x,
@@ -212,7 +221,8 @@ size_t http_guard_fields(const struct http_guard *guard, const struct http_excha
 		return 0;
 	out[0] = (struct http_field){"Access-Control-Allow-Origin", origin};
 	out[1] = (struct http_field){"Vary", STR("Origin")};
-	out[2] = (struct http_field){"Access-Control-Expose-Headers", str_of(guard->options.exposed_headers)};
+	out[2] = (struct http_field){
+		"Access-Control-Expose-Headers", str_of(guard->options.exposed_headers)};
 	return 3;
 }
 
@@ -231,7 +241,8 @@ static struct str allowed_headers(const struct http_guard *guard, struct http_ex
 		size_t skip = name.n + (comma != NULL);
 
 		name = str_trim(name);
-		if (name.n > strlen(prefix) && str_eq_nocase((struct str){name.p, strlen(prefix)}, str_of(prefix)))
+		if (name.n > strlen(prefix) &&
+			str_eq_nocase((struct str){name.p, strlen(prefix)}, str_of(prefix)))
 			buf_printf(&out, ", %.*s", STRF(name));
 		asked = (struct str){asked.p + skip, asked.n - skip};
 	}
@@ -243,8 +254,10 @@ void http_guard_preflight(const struct http_guard *guard, struct http_exchange *
 	struct http_field fields[HTTP_GUARD_FIELDS + 3];
 	size_t n = http_guard_fields(guard, x, fields);
 
-	fields[n++] = (struct http_field){"Access-Control-Allow-Methods", str_of(guard->options.methods)};
-	fields[n++] = (struct http_field){"Access-Control-Allow-Headers", allowed_headers(guard, x)};
+	fields[n++] =
+		(struct http_field){"Access-Control-Allow-Methods", str_of(guard->options.methods)};
+	fields[n++] =
+		(struct http_field){"Access-Control-Allow-Headers", allowed_headers(guard, x)};
 	fields[n++] = (struct http_field){"Access-Control-Max-Age",
 		str_printf(http_arena(x), "%d", guard->options.max_age_s)};
 	http_reply(x, 204, fields, n, STR(""));

@@ -1,5 +1,5 @@
-/* http/guard.h - who may talk to a listener from where: Host against DNS rebinding, Origin against other
- * pages, and the CORS answers of those that may. Immutable once made: any thread. */
+/* http/guard.h - who may talk to a listener from where: Host against DNS rebinding, Origin against
+ * other pages, and the CORS answers of those that may. Immutable once made: any thread. */
 #ifndef DAIS_HTTP_GUARD_H
 #define DAIS_HTTP_GUARD_H
 
@@ -8,18 +8,21 @@
 struct http_guard;
 
 struct http_guard_options {
-	/* `host`, `host:` (any port) or `host:port`, beside localhost, 127.0.0.1 and [::1], which always may.
-	 * A single `*` turns the check off. Entries that are none of these are dropped with a warning. */
+	/* `host`, `host:` (any port) or `host:port`, beside localhost, 127.0.0.1 and [::1], which
+	 * always may. A single `*` turns the check off. Entries that are none of these are dropped
+	 * with a warning. */
 	const struct str *hosts;
 	size_t host_count;
 	/* `host[:port]` (http and https) or `scheme://host[:port]`. */
 	const struct str *origins;
 	size_t origin_count;
 	bool loopback_origins; /* http(s) pages of the loopback host, any port, may too */
-	bool refuses_origins;  /* an Origin that may not is refused; otherwise it just gets no CORS fields */
+	bool refuses_origins;  /* an Origin that may not is refused; otherwise it just gets no CORS
+	                          fields */
 	const char *methods;   /* of a preflight, "GET, POST" */
 	const char *request_headers;
-	const char *request_header_prefix; /* or NULL: names with it are allowed as well, "mcp-param-" */
+	const char *request_header_prefix; /* or NULL: names with it are allowed as well,
+	                                      "mcp-param-" */
 	const char *exposed_headers;
 	int max_age_s;
 };
@@ -34,7 +37,8 @@ enum http_guard_verdict {
 	HTTP_GUARD_ORIGIN,    /* 403 */
 	HTTP_GUARD_PREFLIGHT, /* an OPTIONS that may: answer it with http_guard_preflight */
 };
-enum http_guard_verdict http_guard_check(const struct http_guard *guard, const struct http_exchange *x);
+enum http_guard_verdict http_guard_check(
+	const struct http_guard *guard, const struct http_exchange *x);
 void http_guard_preflight(const struct http_guard *guard, struct http_exchange *x);
 
 #define HTTP_GUARD_FIELDS 3

@@ -44,12 +44,13 @@ struct range {
 	bool wanted;
 };
 
-static void weigh(struct range *range, struct str type, struct str exact, struct str family, bool wanted)
+static void weigh(
+	struct range *range, struct str type, struct str exact, struct str family, bool wanted)
 {
-	int rank = str_eq_nocase(type, exact) ? 3
-		: str_eq_nocase(type, family) ? 2
-		: str_eq(type, STR("*/*"))    ? 1
-					      : 0;
+	int rank = str_eq_nocase(type, exact)    ? 3
+	           : str_eq_nocase(type, family) ? 2
+	           : str_eq(type, STR("*/*"))    ? 1
+	                                         : 0;
 
 	if (rank > range->rank)
 		*range = (struct range){rank, wanted};

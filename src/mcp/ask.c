@@ -1,5 +1,5 @@
-/* Asking a legacy client: a request of ours goes out on the stream of its call, and the answer comes by
- * itself, matched within the session. */
+/* Asking a legacy client: a request of ours goes out on the stream of its call, and the answer
+ * comes by itself, matched within the session. */
 #include "base/clock.h"
 #include "base/limits.h"
 #include "mcp/session.h"
@@ -54,7 +54,8 @@ static void write_ask(uint64_t serial, struct str method, struct str params, str
 }
 
 bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int64_t deadline_ms,
-	void (*answered)(struct mcp_request *req, void *context, const json_t *result), void *context)
+	void (*answered)(struct mcp_request *req, void *context, const json_t *result),
+	void *context)
 {
 	struct mcp_session *session = req->session;
 	uint64_t serial = atomic_fetch_add(&req->server->ask_serial, 1) + 1;
@@ -63,7 +64,8 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	struct buf out;
 	bool open;
 
-	if (is_modern(req) || session == NULL || req->json_only || (req->client_can & needed_feature(method)) == 0)
+	if (is_modern(req) || session == NULL || req->json_only ||
+		(req->client_can & needed_feature(method)) == 0)
 		return false;
 	ask = calloc(1, sizeof(*ask));
 	if (ask == NULL)
@@ -97,7 +99,8 @@ void mcp_session_answer(struct mcp_session *session, const struct message *messa
 	int64_t serial;
 
 	/* "srv-12", as JSON */
-	if (!str_starts(id, STR("\"srv-")) || !str_to_int((struct str){id.p + 5, id.n - 6}, &serial))
+	if (!str_starts(id, STR("\"srv-")) ||
+		!str_to_int((struct str){id.p + 5, id.n - 6}, &serial))
 		return;
 	ask = take(session, (uint64_t)serial);
 	if (ask != NULL)

@@ -10,13 +10,15 @@
 #define HEAD 9U
 #define NONCE 8U /* so that two states of one question differ */
 
-static void mac(const unsigned char key[32], struct str context, struct str body, unsigned char out[32])
+static void mac(
+	const unsigned char key[32], struct str context, struct str body, unsigned char out[32])
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	unsigned n = 32;
 	struct buf all;
 
-	/* The length of the context keeps (context, body) apart from any other split of the same bytes. */
+	/* The length of the context keeps (context, body) apart from any other split of the same
+	 * bytes. */
 	buf_init(&all, arena, SIZE_MAX);
 	buf_printf(&all, "%zu:", context.n);
 	buf_add_str(&all, context);
@@ -25,8 +27,8 @@ static void mac(const unsigned char key[32], struct str context, struct str body
 		abort();
 }
 
-struct str seal_make(struct arena *arena, const struct seal_keys *keys, size_t mac_size, struct str context,
-	int64_t expires_at_s, struct str payload)
+struct str seal_make(struct arena *arena, const struct seal_keys *keys, size_t mac_size,
+	struct str context, int64_t expires_at_s, struct str payload)
 {
 	unsigned char head[HEAD + NONCE] = {FORMAT};
 	unsigned char sum[32];
@@ -45,8 +47,8 @@ struct str seal_make(struct arena *arena, const struct seal_keys *keys, size_t m
 	return base64url(arena, out.p, out.n);
 }
 
-static bool is_signed(const struct seal_keys *keys, size_t mac_size, struct str context, struct str body,
-	const char *sum)
+static bool is_signed(const struct seal_keys *keys, size_t mac_size, struct str context,
+	struct str body, const char *sum)
 {
 	bool fine = false;
 
@@ -59,15 +61,16 @@ static bool is_signed(const struct seal_keys *keys, size_t mac_size, struct str 
 	return fine;
 }
 
-bool seal_open(struct arena *arena, const struct seal_keys *keys, size_t mac_size, struct str context, int64_t now_s,
-	struct str text, struct str *payload)
+bool seal_open(struct arena *arena, const struct seal_keys *keys, size_t mac_size,
+	struct str context, int64_t now_s, struct str text, struct str *payload)
 {
 	struct str raw;
 	struct str body;
 	uint64_t expires = 0;
 	size_t head = HEAD;
 
-	if (text.n == 0 || !base64url_decode(arena, text, &raw) || raw.n < HEAD + mac_size || raw.p[0] != FORMAT)
+	if (text.n == 0 || !base64url_decode(arena, text, &raw) || raw.n < HEAD + mac_size ||
+		raw.p[0] != FORMAT)
 		return false;
 	body = (struct str){raw.p, raw.n - mac_size};
 	if (!is_signed(keys, mac_size, context, body, raw.p + body.n))

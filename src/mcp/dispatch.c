@@ -110,7 +110,8 @@ static void complete(struct mcp_request *req)
 	};
 
 	what.ref = json_member_str(ref, what.of_prompt ? "name" : "uri");
-	if ((!what.of_prompt && !str_eq(type, STR("ref/resource"))) || !message_name_fits(what.ref, LIMIT_MCP_URI_BYTES))
+	if ((!what.of_prompt && !str_eq(type, STR("ref/resource"))) ||
+		!message_name_fits(what.ref, LIMIT_MCP_URI_BYTES))
 		fail_params(req, STR("ref is neither a prompt nor a resource template."));
 	else if (what.argument.p == NULL || what.value.p == NULL)
 		fail_params(req, STR("argument has no name or no value."));

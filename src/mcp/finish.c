@@ -48,7 +48,8 @@ void mcp_finish_tool(struct mcp_request *req, struct str structured, bool is_err
 	buf_finish(&out);
 }
 
-void mcp_finish_tool_content(struct mcp_request *req, struct str content, struct str structured, bool is_error)
+void mcp_finish_tool_content(
+	struct mcp_request *req, struct str content, struct str structured, bool is_error)
 {
 	struct buf out;
 
@@ -71,10 +72,10 @@ static struct str cursor_context(struct mcp_request *req, enum mcp_list what)
 
 static enum mcp_list list_of(const struct mcp_request *req)
 {
-	return str_eq(req->message.method, STR("tools/list")) ? MCP_TOOLS
-		: str_eq(req->message.method, STR("prompts/list")) ? MCP_PROMPTS
-		: str_eq(req->message.method, STR("resources/list")) ? MCP_RESOURCES
-								     : MCP_RESOURCE_TEMPLATES;
+	return str_eq(req->message.method, STR("tools/list"))       ? MCP_TOOLS
+	       : str_eq(req->message.method, STR("prompts/list"))   ? MCP_PROMPTS
+	       : str_eq(req->message.method, STR("resources/list")) ? MCP_RESOURCES
+	                                                            : MCP_RESOURCE_TEMPLATES;
 }
 
 void list_run(struct mcp_request *req)
@@ -85,9 +86,10 @@ void list_run(struct mcp_request *req)
 
 	if (cursor != NULL &&
 		(json_str(cursor).n > LIMIT_MCP_CURSOR_BYTES ||
-			!seal_open(req->arena, &req->server->keys, CURSOR_MAC_SIZE, cursor_context(req, what), 0,
-				json_str(cursor), &after))) {
-		request_fail(req, 200, MCP_INVALID_PARAMS, STR("The cursor is not one of this list."), STR_NONE);
+			!seal_open(req->arena, &req->server->keys, CURSOR_MAC_SIZE,
+				cursor_context(req, what), 0, json_str(cursor), &after))) {
+		request_fail(req, 200, MCP_INVALID_PARAMS,
+			STR("The cursor is not one of this list."), STR_NONE);
 		return;
 	}
 	req->server->on->list(req, what, after);
@@ -105,7 +107,8 @@ void mcp_finish_list(struct mcp_request *req, struct str array, struct str next)
 	jw_kraw(&w, list_members[what], what == MCP_TOOLS ? shape_tool_list(req, array) : array);
 	if (next.p != NULL)
 		jw_kstr(&w, "nextCursor",
-			seal_make(req->arena, &req->server->keys, CURSOR_MAC_SIZE, cursor_context(req, what), 0, next));
+			seal_make(req->arena, &req->server->keys, CURSOR_MAC_SIZE,
+				cursor_context(req, what), 0, next));
 	request_finish(req,
 		&(struct result){.kind = RESULT_COMPLETE,
 			.members = buf_str(&out),
@@ -119,12 +122,11 @@ void mcp_finish_contents(struct mcp_request *req, struct str contents, int64_t t
 {
 	struct str members = str_printf(req->arena, "\"contents\":%.*s", STRF(contents));
 
-	request_finish(req,
-		&(struct result){.kind = RESULT_COMPLETE,
-			.members = members,
-			.has_ttl = true,
-			.ttl_ms = ttl_ms,
-			.is_private = true});
+	request_finish(req, &(struct result){.kind = RESULT_COMPLETE,
+				    .members = members,
+				    .has_ttl = true,
+				    .ttl_ms = ttl_ms,
+				    .is_private = true});
 }
 
 void mcp_finish_resource_missing(struct mcp_request *req, struct str uri)
@@ -141,7 +143,8 @@ void mcp_finish_resource_missing(struct mcp_request *req, struct str uri)
 		STR("There is no such resource."), buf_str(&data));
 }
 
-void mcp_finish_completion(struct mcp_request *req, const struct str *values, size_t n, int64_t total)
+void mcp_finish_completion(
+	struct mcp_request *req, const struct str *values, size_t n, int64_t total)
 {
 	size_t shown = n > LIMIT_MCP_COMPLETIONS ? LIMIT_MCP_COMPLETIONS : n;
 	struct buf out;
@@ -162,17 +165,19 @@ void mcp_finish_completion(struct mcp_request *req, const struct str *values, si
 	buf_finish(&out);
 }
 
-void mcp_finish_error(struct mcp_request *req, enum mcp_code code, struct str message, struct str data)
+void mcp_finish_error(
+	struct mcp_request *req, enum mcp_code code, struct str message, struct str data)
 {
 	request_fail(req, code == MCP_MISSING_CAPABILITY ? 400 : 200, code, message, data);
 }
 
 void mcp_finish_internal(struct mcp_request *req, int64_t retry_after_ms)
 {
-	struct str data = retry_after_ms > 0
-		? str_printf(req->arena, "{\"reqId\":\"%s\",\"retryAfterMs\":%lld}", req->req_id,
-			  (long long)retry_after_ms)
-		: str_printf(req->arena, "{\"reqId\":\"%s\"}", req->req_id);
+	struct str data =
+		retry_after_ms > 0
+			? str_printf(req->arena, "{\"reqId\":\"%s\",\"retryAfterMs\":%lld}",
+				  req->req_id, (long long)retry_after_ms)
+			: str_printf(req->arena, "{\"reqId\":\"%s\"}", req->req_id);
 
 	request_fail(req, 200, MCP_INTERNAL,
 		retry_after_ms > 0 ? STR("The server is busy; repeat the call later.")

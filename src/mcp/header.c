@@ -1,13 +1,16 @@
-/* Headers that must repeat what the body says, so that a proxy and we cannot be told different things. */
+/* Headers that must repeat what the body says, so that a proxy and we cannot be told different
+ * things. */
 #include "base/limits.h"
 #include "mcp/inside.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
 
-static int mismatch(struct mcp_request *req_of_text, struct refusal *r, const char *name, const char *what)
+static int mismatch(
+	struct mcp_request *req_of_text, struct refusal *r, const char *name, const char *what)
 {
-	return refusal_set(r, MCP_HEADER_MISMATCH, 400, str_printf(req_of_text->arena, "The header %s %s.", name, what));
+	return refusal_set(r, MCP_HEADER_MISMATCH, 400,
+		str_printf(req_of_text->arena, "The header %s %s.", name, what));
 }
 
 /* Standard alphabet, padded, nothing else. */
@@ -24,7 +27,8 @@ static bool base64_decode(struct arena *arena, struct str text, struct str *out)
 	for (size_t i = 0; i < text.n - padding; i++) {
 		char c = text.p[i];
 
-		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/'))
+		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    c == '+' || c == '/'))
 			return false;
 	}
 	bytes = arena_alloc(arena, text.n / 4 * 3 + 1);
@@ -50,8 +54,8 @@ bool header_decode(struct arena *arena, struct str value, struct str *out)
 }
 
 /* -1: refused. 0: absent. 1: *out is its value. */
-static int header_get(struct mcp_request *req, const struct header_view *headers, const char *name, struct str *out,
-	struct refusal *r)
+static int header_get(struct mcp_request *req, const struct header_view *headers, const char *name,
+	struct str *out, struct refusal *r)
 {
 	bool differ = false;
 	size_t count = 0;
@@ -66,7 +70,8 @@ static int header_get(struct mcp_request *req, const struct header_view *headers
 	return 1;
 }
 
-int header_check_version(struct mcp_request *req, const struct header_view *headers, struct refusal *r)
+int header_check_version(
+	struct mcp_request *req, const struct header_view *headers, struct refusal *r)
 {
 	static const char name[] = "MCP-Protocol-Version";
 	struct str claim = json_str(req->message.claim);
@@ -83,8 +88,8 @@ int header_check_version(struct mcp_request *req, const struct header_view *head
 	return str_eq(value, claim) ? 0 : mismatch(req, r, name, "does not match the request body");
 }
 
-static int check_one(struct mcp_request *req, const struct header_view *headers, const char *name, struct str want,
-	struct refusal *r)
+static int check_one(struct mcp_request *req, const struct header_view *headers, const char *name,
+	struct str want, struct refusal *r)
 {
 	struct str value;
 	int found = header_get(req, headers, name, &value, r);
@@ -125,15 +130,16 @@ static bool param_matches(struct arena *arena, const json_t *value, struct str h
 	return false;
 }
 
-int header_check_params(struct mcp_request *req, const struct mcp_tool *tool, const struct header_view *headers,
-	struct refusal *r)
+int header_check_params(struct mcp_request *req, const struct mcp_tool *tool,
+	const struct header_view *headers, struct refusal *r)
 {
 	const json_t *arguments = json_object_get(req->message.params, "arguments");
 
 	for (size_t i = 0; i < tool->header_param_count; i++) {
 		const struct mcp_header_param *param = &tool->header_params[i];
 		const char *name = arena_printf(req->arena, "Mcp-Param-%.*s", STRF(param->header));
-		const json_t *value = json_object_getn(arguments, param->property.p, param->property.n);
+		const json_t *value =
+			json_object_getn(arguments, param->property.p, param->property.n);
 		struct str text;
 		int found = header_get(req, headers, name, &text, r);
 

@@ -1,4 +1,6 @@
-/* Streamable HTTP: which exchange is what. Messages are in http_post.c's hands once the head passed. */
+/* Streamable HTTP: which exchange is what. Messages are in http_post.c's hands once the head
+ * passed. */
+#include "base/clock.h"
 #include "base/limits.h"
 #include "http/guard.h"
 #include "mcp/accept.h"
@@ -7,13 +9,15 @@
 
 #include <assert.h>
 
-static int head_refuse(const struct http_guard *guard, struct http_exchange *x, int status, struct str message)
+static int head_refuse(
+	const struct http_guard *guard, struct http_exchange *x, int status, struct str message)
 {
 	mcp_http_refuse(guard, x, status, message);
 	return -1;
 }
 
-void mcp_http_refuse(const struct http_guard *guard, struct http_exchange *x, int status, struct str message)
+void mcp_http_refuse(
+	const struct http_guard *guard, struct http_exchange *x, int status, struct str message)
 {
 	const struct refusal r = {MCP_INVALID_REQUEST, status, message, STR_NONE};
 
@@ -28,13 +32,16 @@ static int check_post_head(const struct http_guard *guard, struct http_exchange 
 	if (encoding.p != NULL && !str_eq_nocase(encoding, STR("identity")))
 		return head_refuse(guard, x, 415, STR("Content-Encoding is not supported."));
 	if (!content_type_is_json(http_header(x, "Content-Type", NULL)))
-		return head_refuse(guard, x, 415, STR("Content-Type must be application/json in UTF-8."));
+		return head_refuse(
+			guard, x, 415, STR("Content-Type must be application/json in UTF-8."));
 	if (!accepted.json && !accepted.events)
-		return head_refuse(guard, x, 406, STR("Accept must list application/json and text/event-stream."));
+		return head_refuse(guard, x, 406,
+			STR("Accept must list application/json and text/event-stream."));
 	return 0;
 }
 
-int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x, size_t *max_body)
+int mcp_http_head(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, size_t *max_body)
 {
 	struct str method = http_method(x);
 
@@ -48,7 +55,8 @@ int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, str
 	if (str_eq(method, STR("DELETE")))
 		return 0;
 	if (!str_eq(method, STR("GET")))
-		return head_refuse(guard, x, 405, STR("Only POST, GET and DELETE are served here."));
+		return head_refuse(
+			guard, x, 405, STR("Only POST, GET and DELETE are served here."));
 	if (!accept_read(http_header(x, "Accept", NULL)).events)
 		return head_refuse(guard, x, 406, STR("Accept must list text/event-stream."));
 	return 0;
@@ -59,15 +67,16 @@ bool http_speaks_modern(const struct http_exchange *x)
 	return revision_find(http_header(x, "MCP-Protocol-Version", NULL)) >= MCP_2026_07_28;
 }
 
-struct mcp_session *http_session(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	const struct mcp_caller *caller, struct str id)
+struct mcp_session *http_session(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, const struct mcp_caller *caller, struct str id)
 {
 	struct str session_id = http_header(x, "Mcp-Session-Id", NULL);
 	struct mcp_session *session;
 	struct refusal r;
 
 	if (session_id.n == 0) {
-		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400, STR("Mcp-Session-Id is missing: send initialize first."));
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400,
+			STR("Mcp-Session-Id is missing: send initialize first."));
 		post_reply_refusal(guard, x, id, &r);
 		return NULL;
 	}
@@ -147,7 +156,8 @@ static void get(struct mcp_server *server, const struct http_guard *guard, struc
 	struct mcp_session *session;
 
 	if (http_speaks_modern(x)) {
-		mcp_http_refuse(guard, x, 405, STR("This protocol version has no GET stream; use subscriptions/listen."));
+		mcp_http_refuse(guard, x, 405,
+			STR("This protocol version has no GET stream; use subscriptions/listen."));
 		return;
 	}
 	session = http_session(server, guard, x, caller, STR_NONE);
@@ -164,12 +174,14 @@ static void get(struct mcp_server *server, const struct http_guard *guard, struc
 		read_stream(session, x, caller->expires_at);
 	(void)pthread_mutex_unlock(&session->lock);
 	mcp_session_unref(session);
+	if (caller->expires_at != 0)
+		ticker_by(server, clock_mono_ms() + caller->expires_at - clock_wall_ms());
 	http_on_hangup(x, reader_hung_up, reader);
 	http_release(x);
 }
 
-static void delete(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	const struct mcp_caller *caller)
+static void delete (struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, const struct mcp_caller *caller)
 {
 	struct mcp_session *session;
 
@@ -185,13 +197,13 @@ static void delete(struct mcp_server *server, const struct http_guard *guard, st
 	post_reply_empty(guard, x, 200);
 }
 
-void mcp_http_request(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	const struct mcp_caller *caller)
+void mcp_http_request(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, const struct mcp_caller *caller)
 {
 	if (str_eq(http_method(x), STR("GET")))
 		get(server, guard, x, caller);
 	else if (str_eq(http_method(x), STR("DELETE")))
-		delete(server, guard, x, caller);
+		delete (server, guard, x, caller);
 	else
 		http_post(server, guard, x, caller);
 }

@@ -8,8 +8,8 @@
 /* Does the version header name a modern revision? */
 bool http_speaks_modern(const struct http_exchange *x);
 /* The session of the header, with a reference; NULL: answered with 400 or 404. */
-struct mcp_session *http_session(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	const struct mcp_caller *caller, struct str id);
+struct mcp_session *http_session(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, const struct mcp_caller *caller, struct str id);
 void http_post(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller);
 

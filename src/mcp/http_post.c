@@ -5,6 +5,8 @@
 #include "mcp/http.h"
 #include "mcp/post.h"
 
+#include <assert.h>
+
 /* One exchange while it is looked at. */
 struct arrival {
 	struct mcp_server *server;
@@ -53,12 +55,14 @@ static struct str get_header(const void *source, const char *name, size_t *count
 /* ---- requests ---- */
 
 /* A request in its own arena, answered through `post`. */
-static struct mcp_request *make_request(const struct arrival *a, struct post *post, const struct message *message)
+static struct mcp_request *make_request(
+	const struct arrival *a, struct post *post, const struct message *message)
 {
 	struct arena *arena = arena_create();
 	struct message copy = *message;
 	struct mcp_request *req;
 
+	assert(post != NULL);
 	copy.id = str_dup(arena, message->id);
 	post_ref(post);
 	req = request_create(a->server, a->caller, &copy, arena, &post->channel);
@@ -100,9 +104,11 @@ static void initialize(const struct arrival *a, const struct message *message)
 	}
 	session = mcp_session_create(a->server, &hello, a->caller->principal);
 	if (session->capabilities.n + session->client_info.n > LIMIT_MCP_SESSION_INFO_BYTES) {
-		request_fail(req, 400, MCP_INVALID_PARAMS, STR("capabilities and clientInfo are too large."), STR_NONE);
+		request_fail(req, 400, MCP_INVALID_PARAMS,
+			STR("capabilities and clientInfo are too large."), STR_NONE);
 	} else if (mcp_session_publish(session, id) != 0) {
-		request_fail(req, 503, MCP_INTERNAL, STR("Too many sessions are in use."), STR("{\"retryAfterMs\":1000}"));
+		request_fail(req, 503, MCP_INTERNAL, STR("Too many sessions are in use."),
+			STR("{\"retryAfterMs\":1000}"));
 	} else {
 		post->session_id = id;
 		req->version = hello.version;
@@ -117,7 +123,8 @@ static bool id_in_flight(const struct arrival *a, const struct mcp_session *sess
 	bool found = false;
 
 	(void)pthread_mutex_lock(&a->server->lock);
-	for (const struct mcp_request *req = a->server->requests; req != NULL && !found; req = req->next)
+	for (const struct mcp_request *req = a->server->requests; req != NULL && !found;
+		req = req->next)
 		found = req->session == session && str_eq(req->message.id, id);
 	(void)pthread_mutex_unlock(&a->server->lock);
 	return found;
@@ -129,7 +136,8 @@ static void run_legacy(const struct arrival *a, struct post *post, struct mcp_se
 	struct mcp_request *req = make_request(a, post, message);
 
 	if (session != NULL && id_in_flight(a, session, message->id)) {
-		request_fail(req, 400, MCP_INVALID_REQUEST, STR("A request with this id is still in flight."), STR_NONE);
+		request_fail(req, 400, MCP_INVALID_REQUEST,
+			STR("A request with this id is still in flight."), STR_NONE);
 		return;
 	}
 	if (session != NULL) {
@@ -154,7 +162,8 @@ static int check_version_header(const struct arrival *a, struct refusal *r)
 	supported_write(&w);
 	jw_kstr(&w, "requested", (struct str){value.p, utf8_cut(value, 64)});
 	jw_object_end(&w);
-	(void)refusal_set(r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
+	(void)refusal_set(
+		r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
 	r->data = utf8_check(value) == value.n ? buf_str(&data) : STR_NONE;
 	return -1;
 }
@@ -199,7 +208,8 @@ static void post_unclaimed(const struct arrival *a, const struct message *messag
 		return;
 	}
 	if (message->kind == MESSAGE_RESPONSE)
-		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400, STR("This protocol version has no responses of clients."));
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400,
+			STR("This protocol version has no responses of clients."));
 	else if (str_eq(message->method, STR("initialize")))
 		(void)refusal_set(&r, MCP_HEADER_MISMATCH, 400,
 			STR("MCP-Protocol-Version names a revision without initialize."));
@@ -251,7 +261,8 @@ static void put_error(struct post *post, struct str id, const struct refusal *r)
 }
 
 /* One element; `post` NULL: nothing in the batch will be answered. */
-static void batch_element(const struct arrival *a, struct post *post, struct mcp_session *session, json_t *array, size_t i)
+static void batch_element(const struct arrival *a, struct post *post, struct mcp_session *session,
+	json_t *array, size_t i)
 {
 	struct message message;
 	struct refusal r;
@@ -263,7 +274,8 @@ static void batch_element(const struct arrival *a, struct post *post, struct mcp
 	} else if (message.kind == MESSAGE_NOTIFICATION) {
 		legacy_notification(a->server, session, &message);
 	} else if (is_repeated(array, i)) {
-		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400, STR("Another message of the batch has this id."));
+		(void)refusal_set(&r, MCP_INVALID_REQUEST, 400,
+			STR("Another message of the batch has this id."));
 		put_error(post, message.id, &r);
 	} else {
 		run_legacy(a, post, session, &message);
@@ -307,7 +319,8 @@ static void post_batch(const struct arrival *a, json_t *array)
 void http_post(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller)
 {
-	const struct arrival a = {server, guard, x, caller, accept_read(http_header(x, "Accept", NULL)).events};
+	const struct arrival a = {
+		server, guard, x, caller, accept_read(http_header(x, "Accept", NULL)).events};
 	struct refusal r;
 	json_t *value = message_parse(http_body(x), &r);
 

@@ -1,10 +1,10 @@
 /* mcp/inside.h - what the files of this room share; not for others.
  *
- * Locks, outermost first: request->lock, then a channel's own (post, line, session). server->lock and
- * ticker->lock are leaves that nothing is called under. Invariants:
- * (1) A request is answered at most once: `finished` changes under its lock, and with it the last message.
- * (2) Whatever a handler may call is called with no lock held, since it may finish the request inline.
- * (3) A request lives while somebody holds a reference: the list of the server holds one until it is
+ * Locks, outermost first: request->lock, then a channel's own (post, line, session). server->lock
+ * and ticker->lock are leaves that nothing is called under. Invariants: (1) A request is answered
+ * at most once: `finished` changes under its lock, and with it the last message. (2) Whatever a
+ * handler may call is called with no lock held, since it may finish the request inline. (3) A
+ * request lives while somebody holds a reference: the list of the server holds one until it is
  *     finished, its channel another until the answer went through. */
 #ifndef DAIS_MCP_INSIDE_H
 #define DAIS_MCP_INSIDE_H
@@ -47,8 +47,8 @@ struct method {
 	unsigned eras;
 	const char *target; /* member of params that Mcp-Name repeats, or NULL */
 	size_t target_max;
-	bool may_ask;	    /* input_required is allowed */
-	bool is_cacheable;  /* ttlMs and cacheScope belong to its result */
+	bool may_ask;      /* input_required is allowed */
+	bool is_cacheable; /* ttlMs and cacheScope belong to its result */
 	void (*run)(struct mcp_request *req);
 };
 const struct method *method_find(struct str name);
@@ -80,7 +80,7 @@ struct mcp_request {
 	const struct method *method;
 	unsigned client_can;
 	struct str client_name;
-	struct str token; /* progressToken as JSON text, or absent */
+	struct str token;  /* progressToken as JSON text, or absent */
 	int log_threshold; /* index of the lowest level wanted; -1: none */
 	char req_id[9];
 	struct str target;
@@ -88,9 +88,9 @@ struct mcp_request {
 	const json_t *answers;
 	struct str state;
 	bool is_retry;
-	bool json_only; /* the client takes no event stream */
-	bool counts;	/* against the limits on requests in flight */
-	json_t *owned;	/* a reference dropped with the request */
+	bool json_only;       /* the client takes no event stream */
+	bool counts;          /* against the limits on requests in flight */
+	json_t *owned;        /* a reference dropped with the request */
 	json_t *no_arguments; /* the empty object, when there were none */
 	struct listen *listen;
 
@@ -137,7 +137,8 @@ struct result {
 	bool is_private;
 };
 void request_finish(struct mcp_request *req, const struct result *result);
-void request_fail(struct mcp_request *req, int status, enum mcp_code code, struct str message, struct str data);
+void request_fail(struct mcp_request *req, int status, enum mcp_code code, struct str message,
+	struct str data);
 
 static inline bool is_modern(const struct mcp_request *req)
 {
@@ -170,7 +171,7 @@ struct mcp_server {
 
 	pthread_mutex_t lock;
 	struct mcp_request *requests; /* in flight */
-	size_t in_flight;	      /* of those that count */
+	size_t in_flight;             /* of those that count */
 	struct mcp_request *listens;  /* open subscriptions */
 	size_t listen_count;
 	atomic_uint_fast64_t ask_serial;
@@ -187,17 +188,20 @@ void capabilities_write(const struct mcp_server *server, struct json_writer *w, 
 struct str server_instructions(struct mcp_server *server, struct str profile);
 void server_link(struct mcp_request **head, struct mcp_request *req);
 void server_unlink(struct mcp_request **head, struct mcp_request *req);
-/* References to all requests of a list, in the arena. `which` is &server->requests or &server->listens. */
-struct mcp_request **server_snapshot(struct mcp_server *server, struct mcp_request **which, struct arena *arena,
-	size_t *n);
-void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to, const struct mcp_caller *from);
+/* References to all requests of a list, in the arena. `which` is &server->requests or
+ * &server->listens. */
+struct mcp_request **server_snapshot(
+	struct mcp_server *server, struct mcp_request **which, struct arena *arena, size_t *n);
+void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to,
+	const struct mcp_caller *from);
 void caller_drop(struct mcp_server *server, const struct mcp_caller *caller);
 
 /* ---- eras ---- */
 
 /* Headers of one HTTP request that must repeat the body; NULL on lines. */
 struct header_view {
-	/* All values of a header; `count` tells how often it came, the answer is absent when it did not. */
+	/* All values of a header; `count` tells how often it came, the answer is absent when it did
+	 * not. */
 	struct str (*get)(const void *source, const char *name, size_t *count, bool *differ);
 	const void *source;
 };
@@ -215,7 +219,8 @@ struct hello {
 };
 int hello_read(const json_t *params, struct hello *out, struct refusal *r);
 void hello_answer(struct mcp_request *req, const struct hello *hello);
-void legacy_notification(struct mcp_server *server, struct mcp_session *session, const struct message *message);
+void legacy_notification(
+	struct mcp_server *server, struct mcp_session *session, const struct message *message);
 int log_level_find(struct str name);
 
 /* May this array be a batch in a session of this version (-1: none)? */
@@ -225,10 +230,11 @@ size_t batch_answers(const json_t *array);
 
 /* Check requestState and inputResponses of a modern request. */
 int retry_read(struct mcp_request *req, struct refusal *r);
-int header_check_version(struct mcp_request *req, const struct header_view *headers, struct refusal *r);
+int header_check_version(
+	struct mcp_request *req, const struct header_view *headers, struct refusal *r);
 int header_check(struct mcp_request *req, const struct header_view *headers, struct refusal *r);
-int header_check_params(struct mcp_request *req, const struct mcp_tool *tool, const struct header_view *headers,
-	struct refusal *r);
+int header_check_params(struct mcp_request *req, const struct mcp_tool *tool,
+	const struct header_view *headers, struct refusal *r);
 /* Decoded value of an Mcp-… header; false: malformed. */
 bool header_decode(struct arena *arena, struct str value, struct str *out);
 struct refusal missing_capability(struct arena *arena, unsigned needs);
@@ -239,7 +245,8 @@ void listen_wake(struct mcp_request *req, int64_t now);
 void listen_note_resource(struct mcp_request *req, struct str uri, int64_t now);
 void listen_note_list(struct mcp_request *req, enum mcp_list what, int64_t now);
 /* `detail`: the task as an object's members. */
-void listen_note_task(struct mcp_request *req, struct str principal, struct str id, struct str detail);
+void listen_note_task(
+	struct mcp_request *req, struct str principal, struct str id, struct str detail);
 /* Graceful end: the result goes out. */
 void listen_end(struct mcp_request *req);
 void listen_destroy(struct listen *listen);

@@ -87,7 +87,8 @@ int64_t interest_due(const struct interest *in)
 int interest_take_list(struct interest *in, int64_t now)
 {
 	for (int i = 0; i < INTEREST_LISTS; i++)
-		if (in->list_clock[i].waiting && notice_now(&in->list_clock[i], LIMIT_MCP_LIST_CHANGED_MS, now))
+		if (in->list_clock[i].waiting &&
+			notice_now(&in->list_clock[i], LIMIT_MCP_LIST_CHANGED_MS, now))
 			return i;
 	return -1;
 }
@@ -95,7 +96,8 @@ int interest_take_list(struct interest *in, int64_t now)
 struct interest_uri *interest_take_uri(struct interest *in, int64_t now)
 {
 	for (size_t i = 0; i < in->uri_count; i++)
-		if (in->uris[i].clock.waiting && notice_now(&in->uris[i].clock, LIMIT_MCP_UPDATE_MS, now))
+		if (in->uris[i].clock.waiting &&
+			notice_now(&in->uris[i].clock, LIMIT_MCP_UPDATE_MS, now))
 			return &in->uris[i];
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* mcp/interest.h - which change notices somebody asked for, and when the last of each left.
  *
- * Coalescing: a notice that comes too soon after the previous one of its kind waits, and one leaves for
- * all that waited. Times are monotonic ms. Not thread-safe: the owner locks. */
+ * Coalescing: a notice that comes too soon after the previous one of its kind waits, and one leaves
+ * for all that waited. Times are monotonic ms. Not thread-safe: the owner locks. */
 #ifndef DAIS_MCP_INTEREST_H
 #define DAIS_MCP_INTEREST_H
 
@@ -24,7 +24,7 @@ struct interest {
 		char *uri; /* heap */
 		size_t n;
 		struct notice_clock clock;
-	} *uris;
+	} * uris;
 	size_t uri_count;
 	size_t uri_cap;
 };

@@ -4,7 +4,13 @@
 #include "mcp/session.h"
 
 static const struct str levels[] = {
-	{"debug", 5}, {"info", 4}, {"notice", 6}, {"warning", 7}, {"error", 5}, {"critical", 8}, {"alert", 5},
+	{"debug", 5},
+	{"info", 4},
+	{"notice", 6},
+	{"warning", 7},
+	{"error", 5},
+	{"critical", 8},
+	{"alert", 5},
 	{"emergency", 9},
 };
 
@@ -24,13 +30,17 @@ int hello_read(const json_t *params, struct hello *out, struct refusal *r)
 	out->capabilities = json_object_get(params, "capabilities");
 	out->client_info = json_object_get(params, "clientInfo");
 	if (version.p == NULL)
-		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("protocolVersion is not a string."));
+		return refusal_set(
+			r, MCP_INVALID_PARAMS, 400, STR("protocolVersion is not a string."));
 	if (!json_is_object(out->capabilities))
-		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("capabilities is not an object."));
+		return refusal_set(
+			r, MCP_INVALID_PARAMS, 400, STR("capabilities is not an object."));
 	if (!json_is_object(out->client_info))
 		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("clientInfo is not an object."));
-	/* A modern or unknown revision is answered with our newest legacy one; the client decides. */
-	out->version = known < 0 || known >= MCP_2026_07_28 ? MCP_2025_11_25 : (enum mcp_version)known;
+	/* A modern or unknown revision is answered with our newest legacy one; the client decides.
+	 */
+	out->version =
+		known < 0 || known >= MCP_2026_07_28 ? MCP_2025_11_25 : (enum mcp_version)known;
 	return 0;
 }
 
@@ -54,7 +64,8 @@ static void read_token(struct mcp_request *req)
 {
 	const json_t *token = json_object_get(req->message.meta, "progressToken");
 
-	if (json_is_integer(token) || (json_is_string(token) && json_string_length(token) <= LIMIT_MCP_TOKEN_BYTES))
+	if (json_is_integer(token) ||
+		(json_is_string(token) && json_string_length(token) <= LIMIT_MCP_TOKEN_BYTES))
 		req->token = json_canonical(req->arena, token);
 }
 
@@ -75,7 +86,8 @@ void legacy_run(struct mcp_request *req)
 	if (request_admit(req, &r) != 0)
 		request_refuse(req, &r);
 	else if (!method_resolve(req, ERA_LEGACY))
-		request_fail(req, 200, MCP_METHOD_NOT_FOUND, STR("There is no such method."), STR_NONE);
+		request_fail(
+			req, 200, MCP_METHOD_NOT_FOUND, STR("There is no such method."), STR_NONE);
 	else
 		req->method->run(req);
 }
@@ -85,7 +97,8 @@ void set_level_run(struct mcp_request *req)
 	int level = log_level_find(json_member_str(req->message.params, "level"));
 
 	if (level < 0) {
-		request_fail(req, 200, MCP_INVALID_PARAMS, STR("level is not one of the eight log levels."), STR_NONE);
+		request_fail(req, 200, MCP_INVALID_PARAMS,
+			STR("level is not one of the eight log levels."), STR_NONE);
 		return;
 	}
 	(void)pthread_mutex_lock(&req->session->lock);
@@ -102,10 +115,12 @@ void subscribe_run(struct mcp_request *req)
 	bool room = true;
 
 	if (req->target.p == NULL) {
-		request_fail(req, 200, MCP_INVALID_PARAMS, STR("uri is not a string, or too long."), STR_NONE);
+		request_fail(req, 200, MCP_INVALID_PARAMS, STR("uri is not a string, or too long."),
+			STR_NONE);
 		return;
 	}
-	if (subscribe && !req->server->on->resource_visible(req->server->app, &req->caller, req->target)) {
+	if (subscribe &&
+		!req->server->on->resource_visible(req->server->app, &req->caller, req->target)) {
 		mcp_finish_resource_missing(req, req->target);
 		return;
 	}
@@ -116,7 +131,8 @@ void subscribe_run(struct mcp_request *req)
 		(void)interest_remove(&session->interest, req->target);
 	(void)pthread_mutex_unlock(&session->lock);
 	if (!room) {
-		request_fail(req, 200, MCP_INTERNAL, STR("The session has too many subscriptions."), STR_NONE);
+		request_fail(req, 200, MCP_INTERNAL, STR("The session has too many subscriptions."),
+			STR_NONE);
 		return;
 	}
 	mcp_session_save(session);
@@ -128,7 +144,8 @@ static bool same_id(struct arena *arena, const json_t *id, struct str text)
 	return id != NULL && str_eq(json_canonical(arena, id), text);
 }
 
-void legacy_notification(struct mcp_server *server, struct mcp_session *session, const struct message *message)
+void legacy_notification(
+	struct mcp_server *server, struct mcp_session *session, const struct message *message)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	const json_t *id = json_object_get(message->params, "requestId");

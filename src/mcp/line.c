@@ -1,7 +1,7 @@
 /* Messages as lines: stdio and Unix sockets. Both eras share one conversation.
  *
- * line->lock guards what is written and is taken last; `session` is replaced only by the feeding thread,
- * requests hold references of their own. */
+ * line->lock guards what is written and is taken last; `session` is replaced only by the feeding
+ * thread, requests hold references of their own. */
 #include "mcp/line.h"
 
 #include "base/limits.h"
@@ -20,9 +20,9 @@ struct mcp_line {
 	void *context;
 
 	struct buf input;
-	bool skipping;	  /* inside a line that is too long */
-	bool saw_bytes;	  /* a byte order mark may only come first */
-	bool saw_modern;  /* a modern request other than server/discover came */
+	bool skipping;   /* inside a line that is too long */
+	bool saw_bytes;  /* a byte order mark may only come first */
+	bool saw_modern; /* a modern request other than server/discover came */
 	struct mcp_session *session;
 
 	pthread_mutex_t lock;
@@ -48,7 +48,8 @@ void line_write(struct mcp_line *line, struct str message)
 		buf_add_str(&line->output, message);
 		for (size_t i = 0; i < message.n; i++)
 			if (line->output.p[i] == '\n' || line->output.p[i] == '\r')
-				line->output.p[i] = ' '; /* between JSON tokens: inside strings they are escaped */
+				line->output.p[i] = ' '; /* between JSON tokens: inside strings they
+				                            are escaped */
 		buf_add_char(&line->output, '\n');
 		line->write(line->context, buf_str(&line->output));
 		if (line->output.cap > 65536)
@@ -94,7 +95,8 @@ static void line_release(struct channel *c)
 	line_unref((struct mcp_line *)(void *)c);
 }
 
-static const struct channel_ops line_ops = {line_notify, line_answer, line_begin_stream, NULL, line_release};
+static const struct channel_ops line_ops = {
+	line_notify, line_answer, line_begin_stream, NULL, line_release};
 
 static void batch_release(struct channel *c)
 {
@@ -131,7 +133,8 @@ static void batch_answer(struct channel *c, struct mcp_request *req, int status,
 	(void)pthread_mutex_unlock(&batch->lock);
 }
 
-static const struct channel_ops batch_ops = {batch_notify, batch_answer, line_begin_stream, NULL, batch_release};
+static const struct channel_ops batch_ops = {
+	batch_notify, batch_answer, line_begin_stream, NULL, batch_release};
 
 struct mcp_line *mcp_line_create(struct mcp_server *server, const struct mcp_line_options *options)
 {
@@ -162,7 +165,8 @@ static void drop_session(struct mcp_line *line)
 }
 
 /* Requests of this line, whatever their era. */
-static struct mcp_request **requests_of(struct mcp_line *line, struct mcp_request **which, struct arena *arena, size_t *n)
+static struct mcp_request **requests_of(
+	struct mcp_line *line, struct mcp_request **which, struct arena *arena, size_t *n)
 {
 	struct mcp_request **all = server_snapshot(line->server, which, arena, n);
 	size_t kept = 0;
@@ -170,7 +174,8 @@ static struct mcp_request **requests_of(struct mcp_line *line, struct mcp_reques
 	for (size_t i = 0; i < *n; i++) {
 		const struct channel *c = all[i]->channel;
 		bool ours = c == &line->channel ||
-			(c->ops == &batch_ops && ((const struct batch *)(const void *)c)->line == line);
+		            (c->ops == &batch_ops &&
+				    ((const struct batch *)(const void *)c)->line == line);
 
 		if (ours)
 			all[kept++] = all[i];
@@ -260,7 +265,8 @@ static void initialize(struct mcp_line *line, struct mcp_request *req)
 		jw_kstr(&w, "requested", json_member_str(req->message.params, "protocolVersion"));
 		jw_object_end(&w);
 		request_fail(req, 400, MCP_UNSUPPORTED_VERSION,
-			STR("This conversation speaks a revision without initialize."), buf_str(&data));
+			STR("This conversation speaks a revision without initialize."),
+			buf_str(&data));
 		return;
 	}
 	if (hello_read(req->message.params, &hello, &r) != 0) {
@@ -278,7 +284,8 @@ static void run(struct mcp_line *line, struct mcp_request *req)
 	bool is_ping = str_eq(req->message.method, STR("ping"));
 
 	if (count(line, req->message.id) > 0) {
-		request_fail(req, 400, MCP_INVALID_REQUEST, STR("A request with this id is still in flight."), STR_NONE);
+		request_fail(req, 400, MCP_INVALID_REQUEST,
+			STR("A request with this id is still in flight."), STR_NONE);
 		return;
 	}
 	if (req->message.claim != NULL) {
@@ -291,7 +298,8 @@ static void run(struct mcp_line *line, struct mcp_request *req)
 		return;
 	}
 	if (line->session == NULL && !is_ping) {
-		request_fail(req, 400, MCP_INVALID_REQUEST, STR("Not initialized: send initialize first."), STR_NONE);
+		request_fail(req, 400, MCP_INVALID_REQUEST,
+			STR("Not initialized: send initialize first."), STR_NONE);
 		return;
 	}
 	if (line->session != NULL)
@@ -357,8 +365,7 @@ static void handle_batch(struct mcp_line *line, json_t *array)
 	(void)pthread_mutex_init(&batch->lock, NULL);
 	buf_init(&batch->answers, NULL, SIZE_MAX);
 	batch->pending = batch_answers(array);
-	json_array_foreach(array, i, value)
-		handle(line, value, &batch->channel, &batch->refs);
+	json_array_foreach(array, i, value) handle(line, value, &batch->channel, &batch->refs);
 	batch_release(&batch->channel);
 }
 
@@ -386,7 +393,8 @@ static void handle_line(struct mcp_line *line, struct str text)
 /* The part of a line that is not complete yet. */
 static void keep(struct mcp_line *line, struct str part)
 {
-	static const struct refusal too_large = {MCP_INVALID_REQUEST, 413, {"The message is too large.", 25}, {NULL, 0}};
+	static const struct refusal too_large = {
+		MCP_INVALID_REQUEST, 413, {"The message is too large.", 25}, {NULL, 0}};
 
 	if (line->skipping)
 		return;

@@ -1,5 +1,6 @@
 /* subscriptions/listen: a request that stays open and tells of changes, each with its id as tag.
- * What is open is guarded by the lock of the request; `ending` makes one of several enders the one. */
+ * What is open is guarded by the lock of the request; `ending` makes one of several enders the one.
+ */
 #include "base/clock.h"
 #include "base/limits.h"
 #include "mcp/inside.h"
@@ -8,8 +9,8 @@
 #include <stdlib.h>
 
 static const char *const list_names[INTEREST_LISTS] = {"tools", "resources", "prompts"};
-static const char *const filter_names[INTEREST_LISTS] = {"toolsListChanged", "resourcesListChanged",
-	"promptsListChanged"};
+static const char *const filter_names[INTEREST_LISTS] = {
+	"toolsListChanged", "resourcesListChanged", "promptsListChanged"};
 static const enum mcp_list list_kinds[INTEREST_LISTS] = {MCP_TOOLS, MCP_RESOURCES, MCP_PROMPTS};
 
 struct listen {
@@ -68,24 +69,29 @@ static void send_uri(struct mcp_request *req, struct str uri)
 	buf_finish(&members);
 }
 
-static int read_uris(struct mcp_request *req, const json_t *uris, struct listen *listen, struct refusal *r)
+static int read_uris(
+	struct mcp_request *req, const json_t *uris, struct listen *listen, struct refusal *r)
 {
 	const json_t *entry;
 	size_t i;
 
 	if (!json_is_array(uris))
-		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions is not an array."));
-	json_array_foreach(uris, i, entry) {
+		return refusal_set(
+			r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions is not an array."));
+	json_array_foreach(uris, i, entry)
+	{
 		struct str uri = json_str(entry);
 
 		if (!message_name_fits(uri, LIMIT_MCP_URI_BYTES))
-			return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("resourceSubscriptions holds what is no URI."));
+			return refusal_set(r, MCP_INVALID_PARAMS, 200,
+				STR("resourceSubscriptions holds what is no URI."));
 		/* Unknown ones are left out silently: a forbidden URI looks like a missing one. */
 		if (!offers_subscriptions(req->server) ||
 			!req->server->on->resource_visible(req->server->app, &req->caller, uri))
 			continue;
 		if (!interest_add(&listen->interest, uri)) {
-			(void)refusal_set(r, MCP_INTERNAL, 200, STR("Too many resource subscriptions in one stream."));
+			(void)refusal_set(r, MCP_INTERNAL, 200,
+				STR("Too many resource subscriptions in one stream."));
 			r->data = STR("{\"retryAfterMs\":60000}");
 			return -1;
 		}
@@ -93,19 +99,22 @@ static int read_uris(struct mcp_request *req, const json_t *uris, struct listen 
 	return 0;
 }
 
-static int read_tasks(struct mcp_request *req, const json_t *ids, struct listen *listen, struct refusal *r)
+static int read_tasks(
+	struct mcp_request *req, const json_t *ids, struct listen *listen, struct refusal *r)
 {
 	const json_t *entry;
 	size_t i;
 
 	if (!json_is_array(ids) || json_array_size(ids) > LIMIT_MCP_LISTEN_TASKS)
-		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("taskIds is not an array of at most 256 ids."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 200,
+			STR("taskIds is not an array of at most 256 ids."));
 	if ((req->client_can & MCP_CAN_TASKS) == 0) {
 		*r = missing_capability(req->arena, MCP_CAN_TASKS);
 		return -1;
 	}
 	listen->tasks = ARENA_ARRAY(req->arena, struct str, json_array_size(ids) + 1);
-	json_array_foreach(ids, i, entry) {
+	json_array_foreach(ids, i, entry)
+	{
 		struct str id = json_str(entry);
 
 		if (id.p != NULL && mcp_task_visible(req->server, req->caller.principal, id))
@@ -121,9 +130,11 @@ static int read_filter(struct mcp_request *req, struct listen *listen, struct re
 	const json_t *tasks = json_object_get(filter, "taskIds");
 
 	if (!json_is_object(filter))
-		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("notifications is not an object."));
+		return refusal_set(
+			r, MCP_INVALID_PARAMS, 200, STR("notifications is not an object."));
 	for (int i = 0; i < INTEREST_LISTS; i++)
-		listen->interest.lists[i] = json_is_true(json_object_get(filter, filter_names[i])) &&
+		listen->interest.lists[i] =
+			json_is_true(json_object_get(filter, filter_names[i])) &&
 			offers_list(req->server, list_kinds[i]);
 	if (uris != NULL && read_uris(req, uris, listen, r) != 0)
 		return -1;
@@ -144,7 +155,8 @@ static void acknowledge(struct mcp_request *req)
 	if (listen->interest.uri_count > 0) {
 		jw_karray(&w, "resourceSubscriptions");
 		for (size_t i = 0; i < listen->interest.uri_count; i++)
-			jw_str(&w, (struct str){listen->interest.uris[i].uri, listen->interest.uris[i].n});
+			jw_str(&w, (struct str){listen->interest.uris[i].uri,
+					   listen->interest.uris[i].n});
 		jw_array_end(&w);
 	}
 	if (listen->task_count > 0) {
@@ -168,8 +180,8 @@ static bool enlist(struct mcp_request *req)
 	(void)pthread_mutex_lock(&server->lock);
 	for (const struct mcp_request *other = server->listens; other != NULL; other = other->next)
 		of_principal += str_eq(other->caller.principal, req->caller.principal);
-	room = server->listen_count < LIMIT_MCP_LISTENS && of_principal < LIMIT_MCP_PRINCIPAL_LISTENS &&
-		!atomic_load(&server->stopping);
+	room = server->listen_count < LIMIT_MCP_LISTENS &&
+	       of_principal < LIMIT_MCP_PRINCIPAL_LISTENS && !atomic_load(&server->stopping);
 	if (room) {
 		server_link(&server->listens, request_ref(req));
 		server->listen_count++;
@@ -184,10 +196,13 @@ void listen_run(struct mcp_request *req)
 	struct refusal r;
 	bool room;
 
+	/* Under the lock: the client may hang up on another thread. */
+	(void)pthread_mutex_lock(&req->lock);
 	req->listen = listen;
+	(void)pthread_mutex_unlock(&req->lock);
 	if (req->json_only) {
-		request_fail(req, 406, MCP_INVALID_REQUEST, STR("A subscription needs Accept: text/event-stream."),
-			STR_NONE);
+		request_fail(req, 406, MCP_INVALID_REQUEST,
+			STR("A subscription needs Accept: text/event-stream."), STR_NONE);
 		return;
 	}
 	if (read_filter(req, listen, &r) != 0) {
@@ -210,8 +225,8 @@ void listen_run(struct mcp_request *req)
 	else if (req->caller.expires_at != 0)
 		ticker_by(req->server,
 			clock_mono_ms() + (req->caller.expires_at > clock_wall_ms()
-						? req->caller.expires_at - clock_wall_ms()
-						: 0));
+							  ? req->caller.expires_at - clock_wall_ms()
+							  : 0));
 	request_unref(req);
 }
 
@@ -267,7 +282,9 @@ void listen_note_resource(struct mcp_request *req, struct str uri, int64_t now)
 void listen_note_list(struct mcp_request *req, enum mcp_list what, int64_t now)
 {
 	struct interest *in = &req->listen->interest;
-	int list = what == MCP_TOOLS ? INTEREST_TOOLS : what == MCP_PROMPTS ? INTEREST_PROMPTS : INTEREST_RESOURCES;
+	int list = what == MCP_TOOLS     ? INTEREST_TOOLS
+	           : what == MCP_PROMPTS ? INTEREST_PROMPTS
+	                                 : INTEREST_RESOURCES;
 
 	(void)pthread_mutex_lock(&req->lock);
 	if (in->lists[list] && notice_now(&in->list_clock[list], LIMIT_MCP_LIST_CHANGED_MS, now))
@@ -276,7 +293,8 @@ void listen_note_list(struct mcp_request *req, enum mcp_list what, int64_t now)
 	(void)pthread_mutex_unlock(&req->lock);
 }
 
-void listen_note_task(struct mcp_request *req, struct str principal, struct str id, struct str detail)
+void listen_note_task(
+	struct mcp_request *req, struct str principal, struct str id, struct str detail)
 {
 	if (!str_eq(principal, req->caller.principal))
 		return;

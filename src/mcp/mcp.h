@@ -10,8 +10,8 @@
  * mcp_request and finish it exactly once, at once or later, from any thread; also when it was
  * cancelled meanwhile (nothing is sent then, but the memory goes). Texts given to the finishing
  * functions are JSON, written by json_writer; they are copied or sent before the call returns.
- * Handlers are called with no lock of the room held and may call anything in this header; only the row
- * callbacks (session_…, task_save, task_load, task_delete) may not call back. */
+ * Handlers are called with no lock of the room held and may call anything in this header; only the
+ * row callbacks (session_…, task_save, task_load, task_delete) may not call back. */
 #ifndef DAIS_MCP_MCP_H
 #define DAIS_MCP_MCP_H
 
@@ -43,7 +43,7 @@ enum mcp_code {
 	MCP_HEADER_MISMATCH = -32020,
 	MCP_MISSING_CAPABILITY = -32021,
 	MCP_UNSUPPORTED_VERSION = -32022,
-	MCP_SESSION_NOT_FOUND = -32001,	 /* HTTP 404 of a legacy session, nowhere else */
+	MCP_SESSION_NOT_FOUND = -32001,  /* HTTP 404 of a legacy session, nowhere else */
 	MCP_RESOURCE_NOT_FOUND = -32002, /* legacy only */
 };
 
@@ -52,7 +52,7 @@ struct mcp_caller {
 	struct str principal; /* sessions, tasks, cursors and request states are bound to it */
 	struct str profile;   /* which of the application's tool sets this endpoint shows */
 	int64_t expires_at;   /* UTC ms, 0: never; open streams of the caller end then */
-	void *app;	      /* the application's; see caller_keep */
+	void *app;            /* the application's; see caller_keep */
 };
 
 /* What a client declared; for the request at hand (modern) or its session (legacy). */
@@ -74,19 +74,19 @@ struct mcp_header_param {
 
 /* What the protocol needs to know of a tool before it is called. */
 struct mcp_tool {
-	bool may_wait;	/* answers may take long: an event stream begins at once */
+	bool may_wait;    /* answers may take long: an event stream begins at once */
 	bool may_be_slow; /* can exceed one second: the same, if progress was asked for */
-	unsigned needs; /* enum mcp_client_feature bits without which the call is refused */
+	unsigned needs;   /* enum mcp_client_feature bits without which the call is refused */
 	const struct mcp_header_param *header_params;
 	size_t header_param_count;
 	struct str near_names; /* for an unknown tool: JSON array of similar names, or absent */
 };
 
 struct mcp_completion {
-	bool of_prompt;	    /* else of a resource template */
-	struct str ref;	    /* name of the prompt, or the template */
+	bool of_prompt; /* else of a resource template */
+	struct str ref; /* name of the prompt, or the template */
 	struct str argument;
-	struct str value;   /* typed so far */
+	struct str value;      /* typed so far */
 	const json_t *context; /* object of arguments already chosen, or NULL */
 };
 
@@ -96,9 +96,9 @@ struct mcp_session_row {
 	struct str version;
 	struct str principal;
 	struct str client_capabilities; /* JSON object */
-	struct str client_info;		/* JSON object */
-	struct str subscriptions;	/* JSON array of URIs */
-	struct str log_level;		/* absent: none asked for */
+	struct str client_info;         /* JSON object */
+	struct str subscriptions;       /* JSON array of URIs */
+	struct str log_level;           /* absent: none asked for */
 	int64_t created_at;
 	int64_t last_seen_at;
 };
@@ -117,24 +117,26 @@ struct mcp_task_row {
 	struct str id;
 	struct str principal;
 	enum mcp_task_status status;
-	struct str message;	   /* or absent */
-	struct str result;	   /* JSON object: CallToolResult, when completed */
-	struct str error;	   /* JSON object: JSON-RPC error, when failed */
+	struct str message;        /* or absent */
+	struct str result;         /* JSON object: CallToolResult, when completed */
+	struct str error;          /* JSON object: JSON-RPC error, when failed */
 	struct str input_requests; /* JSON object: questions still open */
-	struct str used_keys;	   /* JSON array: every question key so far; never used again */
+	struct str used_keys;      /* JSON array: every question key so far; never used again */
 	int64_t created_at;
 	int64_t updated_at;
 	int64_t ttl_ms; /* from created_at */
 };
 
-/* The application. What is NULL is not offered: neither declared nor answered. `app` is the pointer of
- * struct mcp_settings. */
+/* The application. What is NULL is not offered: neither declared nor answered. `app` is the pointer
+ * of struct mcp_settings. */
 struct mcp_handlers {
-	/* Finish with mcp_finish_list. `after` is the position that the previous page gave, or absent. */
+	/* Finish with mcp_finish_list. `after` is the position that the previous page gave, or
+	 * absent. */
 	void (*list)(struct mcp_request *req, enum mcp_list what, struct str after);
 	/* False: unknown to this caller. */
 	bool (*tool_find)(struct mcp_request *req, struct str name, struct mcp_tool *out);
-	/* Arguments are an object (empty when they were missing); valid until the request is finished. */
+	/* Arguments are an object (empty when they were missing); valid until the request is
+	 * finished. */
 	void (*tool_call)(struct mcp_request *req, struct str name, const json_t *arguments);
 	/* Finish with mcp_finish_contents or mcp_finish_resource_missing. */
 	void (*resource_read)(struct mcp_request *req, struct str uri);
@@ -151,14 +153,15 @@ struct mcp_handlers {
 	/* The client wants the work itself to end. The status is already cancelled. */
 	void (*task_cancel)(void *app, struct str task_id);
 
-	/* Called where `caller` is copied, and when the copy goes; both NULL when `caller.app` lives as
-	 * long as the server. */
+	/* Called where `caller` is copied, and when the copy goes; both NULL when `caller.app`
+	 * lives as long as the server. */
 	void *(*caller_keep)(void *caller_app);
 	void (*caller_release)(void *caller_app);
 
-	/* Rows. Saving may be queued: a session lost in a crash costs its client one `initialize`; a task
-	 * row is saved on the thread that calls mcp_finish_task, which may wait for its commit. Loading
-	 * returns false for "no such row"; texts go to `arena`. NULL: memory only. */
+	/* Rows. Saving may be queued: a session lost in a crash costs its client one `initialize`;
+	 * a task row is saved on the thread that calls mcp_finish_task, which may wait for its
+	 * commit. Loading returns false for "no such row"; texts go to `arena`. NULL: memory only.
+	 */
 	void (*session_save)(void *app, const struct mcp_session_row *row);
 	bool (*session_load)(void *app, const unsigned char key[32], struct arena *arena,
 		struct mcp_session_row *out);
@@ -176,18 +179,20 @@ struct mcp_settings {
 	const struct mcp_handlers *handlers; /* outlives the server */
 	void *app;
 	struct str server_info; /* JSON object {"name","version",…}; copied */
-	/* Secrets behind cursors and request states, newest first; 32 bytes each. With none, random ones
-	 * are made, and neither survives a restart. */
+	/* Secrets behind cursors and request states, newest first; 32 bytes each. With none, random
+	 * ones are made, and neither survives a restart. */
 	unsigned char keys[2][32];
 	size_t key_count;
 	bool offers_tasks;
-	bool lists_are_public; /* no caller sees other lists than another one: shared caches may keep them */
+	bool lists_are_public; /* no caller sees other lists than another one: shared caches may
+	                          keep them */
 	int64_t list_ttl_ms;   /* 0: 300 000 */
 	int64_t max_wait_ms;   /* 0: by client, see mcp_wait_slice_ms */
 };
 
 struct mcp_server *mcp_server_create(const struct mcp_settings *settings);
-/* Refuse new requests and end subscriptions and notification streams; calls that run may still finish. */
+/* Refuse new requests and end subscriptions and notification streams; calls that run may still
+ * finish. */
 void mcp_server_stop(struct mcp_server *server);
 /* Every request must be finished and every transport closed. Accepts NULL. */
 void mcp_server_destroy(struct mcp_server *server);
@@ -198,7 +203,8 @@ size_t mcp_server_in_flight(struct mcp_server *server);
 void mcp_notify_resource_updated(struct mcp_server *server, struct str uri);
 /* MCP_RESOURCE_TEMPLATES counts as MCP_RESOURCES. */
 void mcp_notify_list_changed(struct mcp_server *server, enum mcp_list what);
-/* A credential was revoked: end the open subscriptions and notification streams of this principal. */
+/* A credential was revoked: end the open subscriptions and notification streams of this principal.
+ */
 void mcp_end_streams(struct mcp_server *server, struct str principal);
 
 /* ---- a request ---- */
@@ -206,8 +212,9 @@ void mcp_end_streams(struct mcp_server *server, struct str principal);
 struct mcp_server *mcp_request_server(const struct mcp_request *req);
 void *mcp_request_app(const struct mcp_request *req); /* of the settings */
 const struct mcp_caller *mcp_request_caller(const struct mcp_request *req);
-/* The memory of a request, its arena too, goes when it is finished and nobody keeps it. For those who must
- * find out under a lock of their own whether it was finished. Each keep needs one release. */
+/* The memory of a request, its arena too, goes when it is finished and nobody keeps it. For those
+ * who must find out under a lock of their own whether it was finished. Each keep needs one release.
+ */
 struct mcp_request *mcp_request_keep(struct mcp_request *req);
 void mcp_request_release(struct mcp_request *req);
 /* The handler's until the request is finished. */
@@ -228,14 +235,14 @@ struct str mcp_request_method(const struct mcp_request *req);
 
 bool mcp_is_cancelled(struct mcp_request *req);
 /* `cancel` is called once, from any thread, when the client gives the request up; at once if it did
- * already. It may finish the request, so whoever set it must not touch the request afterwards without a
- * lock of its own. It can come while another thread is about to finish; the request stays valid during
- * the call. Work that was started goes on; only the waiting ends. */
+ * already. It may finish the request, so whoever set it must not touch the request afterwards
+ * without a lock of its own. It can come while another thread is about to finish; the request stays
+ * valid during the call. Work that was started goes on; only the waiting ends. */
 void mcp_on_cancel(struct mcp_request *req, void (*cancel)(struct mcp_request *req, void *context),
 	void *context);
 
-/* Nothing happens without a progressToken, after the answer, or when `progress` does not rise. `total`
- * below 0: unknown. At most four a second leave; the newest of the others follows. */
+/* Nothing happens without a progressToken, after the answer, or when `progress` does not rise.
+ * `total` below 0: unknown. At most four a second leave; the newest of the others follows. */
 void mcp_progress(struct mcp_request *req, double progress, double total, struct str message);
 bool mcp_wants_progress(const struct mcp_request *req);
 /* A notifications/message, if the client asked for this level (RFC 5424 name). `data`: any JSON. */
@@ -250,51 +257,62 @@ void mcp_finish_result(struct mcp_request *req, struct str members);
 /* The usual answer of a tool: `structured` is a JSON object; content[0].text repeats it. */
 void mcp_finish_tool(struct mcp_request *req, struct str structured, bool is_error);
 /* `content`: JSON array of blocks. `structured`: any JSON, or absent. */
-void mcp_finish_tool_content(struct mcp_request *req, struct str content, struct str structured, bool is_error);
+void mcp_finish_tool_content(
+	struct mcp_request *req, struct str content, struct str structured, bool is_error);
 /* `array` is the JSON array of entries; `next` the position of the following page, or absent. */
 void mcp_finish_list(struct mcp_request *req, struct str array, struct str next);
 /* `contents` of resources/read; `ttl_ms` 0 for live state. */
 void mcp_finish_contents(struct mcp_request *req, struct str contents, int64_t ttl_ms);
 void mcp_finish_resource_missing(struct mcp_request *req, struct str uri);
 /* At most 100 values are sent. `total` below 0: unknown. */
-void mcp_finish_completion(struct mcp_request *req, const struct str *values, size_t n, int64_t total);
+void mcp_finish_completion(
+	struct mcp_request *req, const struct str *values, size_t n, int64_t total);
 /* `data`: JSON object, or absent. */
-void mcp_finish_error(struct mcp_request *req, enum mcp_code code, struct str message, struct str data);
+void mcp_finish_error(
+	struct mcp_request *req, enum mcp_code code, struct str message, struct str data);
 /* MCP_INTERNAL with a fixed text and data.reqId; retry_after_ms 0: none. */
 void mcp_finish_internal(struct mcp_request *req, int64_t retry_after_ms);
 
-/* ---- asking the client (modern): the call ends, and the client repeats it with the answers ---- */
+/* ---- asking the client (modern): the call ends, and the client repeats it with the answers ----
+ */
 
 /* Object of answers by key that came with this repetition, or NULL. */
 const json_t *mcp_input_responses(const struct mcp_request *req);
-/* What was sealed by mcp_finish_input_required; absent in a first call. It comes from this principal, for
- * this method, target and arguments, at most ten minutes ago: anything else was refused before. */
+/* What was sealed by mcp_finish_input_required; absent in a first call. It comes from this
+ * principal, for this method, target and arguments, at most ten minutes ago: anything else was
+ * refused before. */
 struct str mcp_sealed_state(const struct mcp_request *req);
-/* `requests`: JSON object of {"method","params"} by key, or absent. `state`: the application's bytes,
- * signed but readable by the client, or absent. At least one; at most LIMIT_MCP_STATE_BYTES sealed. */
+/* `requests`: JSON object of {"method","params"} by key, or absent. `state`: the application's
+ * bytes, signed but readable by the client, or absent. At least one; at most LIMIT_MCP_STATE_BYTES
+ * sealed. */
 void mcp_finish_input_required(struct mcp_request *req, struct str requests, struct str state);
 
 /* ---- asking the client (legacy): a request on the stream of the call ---- */
 
-/* `answered` gets the result object, or NULL (error, no answer in deadline_ms, stream gone, cancelled).
- * False when the client cannot be asked on this request; `answered` is not called then. */
+/* `answered` gets the result object, or NULL (error, no answer in deadline_ms, stream gone,
+ * cancelled). False when the client cannot be asked on this request; `answered` is not called then.
+ */
 bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int64_t deadline_ms,
-	void (*answered)(struct mcp_request *req, void *context, const json_t *result), void *context);
-/* End the event stream of a legacy call now; the client fetches the rest by GET with Last-Event-ID. */
+	void (*answered)(struct mcp_request *req, void *context, const json_t *result),
+	void *context);
+/* End the event stream of a legacy call now; the client fetches the rest by GET with Last-Event-ID.
+ */
 void mcp_close_stream(struct mcp_request *req);
 
 /* ---- tasks ---- */
 
 /* Answer that the work became a task. Only when mcp_client_can(MCP_CAN_TASKS). `ttl_ms` 0: 7 days.
  * The task is working; the functions below may be called as soon as this returns. */
-void mcp_finish_task(struct mcp_request *req, int64_t ttl_ms, struct str message, char id[MCP_TASK_ID_SIZE]);
+void mcp_finish_task(
+	struct mcp_request *req, int64_t ttl_ms, struct str message, char id[MCP_TASK_ID_SIZE]);
 /* All do nothing when the task is over, gone or unknown. */
 void mcp_task_message(struct mcp_server *server, struct str id, struct str message);
 /* Ask; `requests` as in mcp_finish_input_required. Keys used before are dropped. */
 void mcp_task_ask(struct mcp_server *server, struct str id, struct str requests);
 /* `members` of the CallToolResult without braces; isError results are completed too. */
 void mcp_task_complete(struct mcp_server *server, struct str id, struct str members);
-void mcp_task_fail(struct mcp_server *server, struct str id, enum mcp_code code, struct str message);
+void mcp_task_fail(
+	struct mcp_server *server, struct str id, enum mcp_code code, struct str message);
 
 /* ---- lines: stdio, and streams between processes ---- */
 
@@ -302,8 +320,8 @@ struct mcp_line;
 
 struct mcp_line_options {
 	struct mcp_caller caller;
-	/* One complete message with its newline; called from any thread, one at a time, in order. It must
-	 * not block for long and must not call mcp_line_feed. */
+	/* One complete message with its newline; called from any thread, one at a time, in order.
+	 * It must not block for long and must not call mcp_line_feed. */
 	void (*write)(void *context, struct str line);
 	void *context;
 };
@@ -312,8 +330,8 @@ struct mcp_line *mcp_line_create(struct mcp_server *server, const struct mcp_lin
 /* Bytes as they arrive, in any portions; from one thread at a time. */
 void mcp_line_feed(struct mcp_line *line, struct str bytes);
 size_t mcp_line_in_flight(struct mcp_line *line);
-/* The peer is gone: cancel what runs, write nothing more, and free when the last request is finished.
- * `write` is not called once this has returned. Accepts NULL. */
+/* The peer is gone: cancel what runs, write nothing more, and free when the last request is
+ * finished. `write` is not called once this has returned. Accepts NULL. */
 void mcp_line_close(struct mcp_line *line);
 
 /* ---- HTTP ---- */
@@ -321,15 +339,18 @@ void mcp_line_close(struct mcp_line *line);
 struct http_exchange;
 struct http_guard;
 
-/* Second half of on_head, after Host, Origin, preflight and credential: method, media types, Accept.
- * As on_head of http/http.h: 0 with *max_body, or -1 and answered. `guard` adds the CORS fields. */
-int mcp_http_head(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	size_t *max_body);
+/* Second half of on_head, after Host, Origin, preflight and credential: method, media types,
+ * Accept. As on_head of http/http.h: 0 with *max_body, or -1 and answered. `guard` adds the CORS
+ * fields. */
+int mcp_http_head(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, size_t *max_body);
 /* on_request for an exchange that passed mcp_http_head. */
-void mcp_http_request(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	const struct mcp_caller *caller);
-/* Answer with a bare status and a JSON-RPC error without id, as the endpoint's other refusals look. */
-void mcp_http_refuse(const struct http_guard *guard, struct http_exchange *x, int status, struct str message);
+void mcp_http_request(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, const struct mcp_caller *caller);
+/* Answer with a bare status and a JSON-RPC error without id, as the endpoint's other refusals look.
+ */
+void mcp_http_refuse(
+	const struct http_guard *guard, struct http_exchange *x, int status, struct str message);
 
 /* ---- URIs, for the application's resource table ---- */
 
@@ -341,8 +362,10 @@ struct mcp_uri_match {
 	struct str name[MCP_URI_VARS];
 	struct str value[MCP_URI_VARS]; /* decoded; absent when a query variable was not given */
 };
-/* `pattern` like dais://item/{id}/note/{key} or dais://thread/{id}/messages{?after,limit}. A variable matches
- * one path segment, not empty. Linear time. Refuses bad percent signs, "..", NUL and bad UTF-8. */
-bool mcp_uri_match(struct arena *arena, struct str pattern, struct str uri, struct mcp_uri_match *out);
+/* `pattern` like dais://item/{id}/note/{key} or dais://thread/{id}/messages{?after,limit}. A
+ * variable matches one path segment, not empty. Linear time. Refuses bad percent signs, "..", NUL
+ * and bad UTF-8. */
+bool mcp_uri_match(
+	struct arena *arena, struct str pattern, struct str uri, struct mcp_uri_match *out);
 
 #endif

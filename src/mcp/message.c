@@ -51,7 +51,8 @@ json_t *message_parse(struct str text, struct refusal *r)
 		return value;
 	switch (error.problem) {
 	case JSON_OVER_LIMIT:
-		(void)refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The message nests too deep or holds too much."));
+		(void)refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The message nests too deep or holds too much."));
 		break;
 	case JSON_DUPLICATE_KEY:
 		(void)refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The message has a key twice."));
@@ -76,14 +77,17 @@ static int read_id(struct arena *arena, const json_t *id, struct message *out, s
 		json_int_t value = json_integer_value(id);
 
 		if (value >= SAFE_INTEGER || value <= -SAFE_INTEGER)
-			return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The id is too large a number."));
+			return refusal_set(
+				r, MCP_INVALID_REQUEST, 400, STR("The id is too large a number."));
 		out->id = str_printf(arena, "%lld", (long long)value);
 		return 0;
 	}
 	if (!json_is_string(id))
-		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The id is neither a string nor an integer."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The id is neither a string nor an integer."));
 	if (!message_name_fits(json_str(id), LIMIT_MCP_REQUEST_ID_BYTES))
-		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The id is too long, or holds a NUL."));
+		return refusal_set(
+			r, MCP_INVALID_REQUEST, 400, STR("The id is too long, or holds a NUL."));
 	buf_init(&text, arena, SIZE_MAX);
 	json_writer_init(&w, &text);
 	jw_str(&w, json_str(id));
@@ -97,7 +101,8 @@ static int read_method(const json_t *method, struct message *out, struct refusal
 		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The method is not a string."));
 	out->method = json_str(method);
 	if (!message_name_fits(out->method, LIMIT_MCP_METHOD_BYTES))
-		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The method is too long, or holds a NUL."));
+		return refusal_set(r, MCP_INVALID_REQUEST, 400,
+			STR("The method is too long, or holds a NUL."));
 	return 0;
 }
 
@@ -109,13 +114,15 @@ int message_read(struct arena *arena, json_t *value, struct message *out, struct
 
 	*out = (struct message){.whole = value};
 	if (!json_is_object(value))
-		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("The message is not an object."));
+		return refusal_set(
+			r, MCP_INVALID_REQUEST, 400, STR("The message is not an object."));
 	if (id != NULL && read_id(arena, id, out, r) != 0)
 		return -1;
 	if (!str_eq(json_member_str(value, "jsonrpc"), STR("2.0")))
 		return refusal_set(r, MCP_INVALID_REQUEST, 400, STR("jsonrpc is not \"2.0\"."));
 	if (method == NULL && id != NULL &&
-		(json_object_get(value, "result") != NULL || json_object_get(value, "error") != NULL)) {
+		(json_object_get(value, "result") != NULL ||
+			json_object_get(value, "error") != NULL)) {
 		out->kind = MESSAGE_RESPONSE;
 		return 0;
 	}
@@ -162,7 +169,8 @@ unsigned client_features(const json_t *capabilities)
 
 	if (json_is_object(elicit)) {
 		/* An empty object is how clients of 2025-06-18 say "forms". */
-		if (json_object_size(elicit) == 0 || json_is_object(json_object_get(elicit, "form")))
+		if (json_object_size(elicit) == 0 ||
+			json_is_object(json_object_get(elicit, "form")))
 			features |= MCP_CAN_ELICIT_FORM;
 		if (json_is_object(json_object_get(elicit, "url")))
 			features |= MCP_CAN_ELICIT_URL;

@@ -29,7 +29,7 @@ struct message {
 	enum message_kind kind;
 	struct str id; /* as JSON text, to be echoed; absent in a notification */
 	struct str method;
-	json_t *whole;	      /* owned by whoever called message_read */
+	json_t *whole;        /* owned by whoever called message_read */
 	const json_t *params; /* object, or NULL */
 	const json_t *meta;   /* params._meta, or NULL */
 	const json_t *claim;  /* the revision the message says it speaks, or NULL */
@@ -37,8 +37,8 @@ struct message {
 
 /* The document of a body or line; the caller owns a reference. NULL: refused. */
 json_t *message_parse(struct str text, struct refusal *r);
-/* `value` is borrowed. out->id is set before anything later is refused, so that errors can echo it. Texts go
- * to `arena` or stay inside `value`. */
+/* `value` is borrowed. out->id is set before anything later is refused, so that errors can echo it.
+ * Texts go to `arena` or stay inside `value`. */
 int message_read(struct arena *arena, json_t *value, struct message *out, struct refusal *r);
 
 /* A complete error document, without newline; `id` absent: no member. */

@@ -15,7 +15,8 @@ static int refuse_version(struct mcp_request *req, struct str asked, struct refu
 	supported_write(&w);
 	jw_kstr(&w, "requested", (struct str){asked.p, utf8_cut(asked, 64)});
 	jw_object_end(&w);
-	(void)refusal_set(r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
+	(void)refusal_set(
+		r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
 	r->data = buf_str(&data);
 	return -1;
 }
@@ -36,13 +37,15 @@ static int read_envelope(struct mcp_request *req, struct refusal *r)
 	int version = revision_find(claim);
 
 	if (claim.p == NULL)
-		return refusal_set(r, MCP_INVALID_PARAMS, 400, STR("_meta." META_VERSION " is missing or not a string."));
+		return refusal_set(r, MCP_INVALID_PARAMS, 400,
+			STR("_meta." META_VERSION " is missing or not a string."));
 	if (!json_is_object(capabilities))
 		return refusal_set(r, MCP_INVALID_PARAMS, 400,
 			STR("_meta." META_CAPABILITIES " is missing or not an object."));
 	if (version < MCP_2026_07_28)
 		return refuse_version(req, claim, r);
-	if (token != NULL && !json_is_integer(token) && !message_name_fits(json_str(token), LIMIT_MCP_TOKEN_BYTES))
+	if (token != NULL && !json_is_integer(token) &&
+		!message_name_fits(json_str(token), LIMIT_MCP_TOKEN_BYTES))
 		return refusal_set(r, MCP_INVALID_PARAMS, 400,
 			STR("progressToken is neither an integer nor a string of at most 256 bytes."));
 	req->version = (enum mcp_version)version;
@@ -72,9 +75,11 @@ struct refusal missing_capability(struct arena *arena, unsigned needs)
 	buf_init(&data, arena, SIZE_MAX);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if ((needs & names[i].bit) != 0)
-			buf_printf(&data, "%s%s", data.n > 0 ? "," : "{\"requiredCapabilities\":{", names[i].json);
+			buf_printf(&data, "%s%s", data.n > 0 ? "," : "{\"requiredCapabilities\":{",
+				names[i].json);
 	buf_add_str(&data, STR("}}"));
-	(void)refusal_set(&r, MCP_MISSING_CAPABILITY, 400, STR("The client does not declare a capability that this needs."));
+	(void)refusal_set(&r, MCP_MISSING_CAPABILITY, 400,
+		STR("The client does not declare a capability that this needs."));
 	r.data = buf_str(&data);
 	return r;
 }
@@ -84,8 +89,8 @@ static int check_tool(struct mcp_request *req, const struct header_view *headers
 {
 	struct mcp_tool tool = {0};
 
-	if (req->method == NULL || !str_eq(req->message.method, STR("tools/call")) || req->target.p == NULL ||
-		!req->server->on->tool_find(req, req->target, &tool))
+	if (req->method == NULL || !str_eq(req->message.method, STR("tools/call")) ||
+		req->target.p == NULL || !req->server->on->tool_find(req, req->target, &tool))
 		return 0;
 	if ((tool.needs & ~req->client_can) != 0) {
 		*r = missing_capability(req->arena, tool.needs & ~req->client_can);
@@ -107,7 +112,8 @@ static int check(struct mcp_request *req, const struct header_view *headers, str
 		return -1;
 	if (!known)
 		return refusal_set(r, MCP_METHOD_NOT_FOUND, 404, STR("There is no such method."));
-	if (str_starts(req->message.method, STR("tasks/")) && (req->client_can & MCP_CAN_TASKS) == 0) {
+	if (str_starts(req->message.method, STR("tasks/")) &&
+		(req->client_can & MCP_CAN_TASKS) == 0) {
 		*r = missing_capability(req->arena, MCP_CAN_TASKS);
 		return -1;
 	}
@@ -142,11 +148,11 @@ void discover_run(struct mcp_request *req)
 	jw_array_end(&w);
 	capabilities_write(req->server, &w, true);
 	jw_kstr_opt(&w, "instructions", server_instructions(req->server, req->caller.profile));
-	request_finish(req,
-		&(struct result){.kind = RESULT_COMPLETE,
-			.members = buf_str(&out),
-			.has_ttl = true,
-			.ttl_ms = settings->list_ttl_ms > 0 ? settings->list_ttl_ms : 300000,
-			.is_private = !settings->lists_are_public});
+	request_finish(
+		req, &(struct result){.kind = RESULT_COMPLETE,
+			     .members = buf_str(&out),
+			     .has_ttl = true,
+			     .ttl_ms = settings->list_ttl_ms > 0 ? settings->list_ttl_ms : 300000,
+			     .is_private = !settings->lists_are_public});
 	buf_finish(&out);
 }

@@ -1,5 +1,5 @@
-/* Asking the client in the modern era: the call ends with questions and a sealed state, and comes again
- * with the answers. The state is bound to who asked, for what, with which arguments. */
+/* Asking the client in the modern era: the call ends with questions and a sealed state, and comes
+ * again with the answers. The state is bound to who asked, for what, with which arguments. */
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -23,7 +23,8 @@ int retry_read(struct mcp_request *req, struct refusal *r)
 		return 0;
 	req->is_retry = state != NULL || answers != NULL;
 	if (answers != NULL && !json_is_object(answers))
-		return refusal_set(r, MCP_INVALID_PARAMS, 200, STR("inputResponses is not an object."));
+		return refusal_set(
+			r, MCP_INVALID_PARAMS, 200, STR("inputResponses is not an object."));
 	req->answers = answers;
 	if (state == NULL)
 		return 0;
@@ -47,7 +48,9 @@ void mcp_finish_input_required(struct mcp_request *req, struct str requests, str
 		jw_kraw(&w, "inputRequests", requests);
 	if (state.p != NULL)
 		jw_kstr(&w, "requestState",
-			seal_make(req->arena, &req->server->keys, STATE_MAC_SIZE, state_context(req), expires, state));
-	request_finish(req, &(struct result){.kind = RESULT_INPUT_REQUIRED, .members = buf_str(&out)});
+			seal_make(req->arena, &req->server->keys, STATE_MAC_SIZE,
+				state_context(req), expires, state));
+	request_finish(
+		req, &(struct result){.kind = RESULT_INPUT_REQUIRED, .members = buf_str(&out)});
 	buf_finish(&out);
 }

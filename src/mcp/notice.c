@@ -8,8 +8,8 @@
 
 static const char *const list_names[INTEREST_LISTS] = {"tools", "resources", "prompts"};
 
-/* session->lock is held. Exactly one stream gets it: the newest that is read, else the newest that may be
- * resumed. */
+/* session->lock is held. Exactly one stream gets it: the newest that is read, else the newest that
+ * may be resumed. */
 static void send(struct mcp_session *session, struct str message)
 {
 	struct replay *best = NULL;
@@ -29,7 +29,8 @@ static void send_list(struct mcp_session *session, int list)
 {
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s/list_changed\"}",
+	(void)snprintf(text, sizeof(text),
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s/list_changed\"}",
 		list_names[list]);
 	send(session, str_of(text));
 }
@@ -67,7 +68,8 @@ void mcp_session_note_resource(struct mcp_session *session, struct str uri, int6
 void mcp_session_note_list(struct mcp_session *session, int list, int64_t now)
 {
 	(void)pthread_mutex_lock(&session->lock);
-	if (!session->ended && notice_now(&session->interest.list_clock[list], LIMIT_MCP_LIST_CHANGED_MS, now))
+	if (!session->ended &&
+		notice_now(&session->interest.list_clock[list], LIMIT_MCP_LIST_CHANGED_MS, now))
 		send_list(session, list);
 	ticker_by(session->server, interest_due(&session->interest));
 	(void)pthread_mutex_unlock(&session->lock);

@@ -6,8 +6,8 @@
 
 #define MAX_FIELDS (HTTP_GUARD_FIELDS + 4)
 
-void post_reply_json(const struct http_guard *guard, struct http_exchange *x, int status, const char *session_id,
-	struct str body)
+void post_reply_json(const struct http_guard *guard, struct http_exchange *x, int status,
+	const char *session_id, struct str body)
 {
 	struct http_field fields[MAX_FIELDS];
 	size_t n = http_guard_fields(guard, x, fields);
@@ -22,7 +22,8 @@ void post_reply_json(const struct http_guard *guard, struct http_exchange *x, in
 	http_reply(x, status, fields, n, body);
 }
 
-void post_reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id, const struct refusal *r)
+void post_reply_refusal(const struct http_guard *guard, struct http_exchange *x, struct str id,
+	const struct refusal *r)
 {
 	struct buf out;
 
@@ -163,7 +164,8 @@ static void put(struct post *post, int status, struct str message)
 		if (message.n > 0)
 			post_reply_json(post->guard, post->x, status, post->session_id, message);
 		else
-			post_reply_empty(post->guard, post->x, 202); /* cancelled: there is nothing to say */
+			post_reply_empty(
+				post->guard, post->x, 202); /* cancelled: there is nothing to say */
 	}
 }
 
@@ -229,13 +231,13 @@ static void post_release(struct channel *c)
 	post_unref(post_of(c));
 }
 
-static const struct channel_ops post_ops = {post_notify, post_answer, post_begin_stream, post_close_stream,
-	post_release};
+static const struct channel_ops post_ops = {
+	post_notify, post_answer, post_begin_stream, post_close_stream, post_release};
 
 /* ---- life ---- */
 
-struct post *post_create(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
-	struct mcp_session *session, size_t pending)
+struct post *post_create(struct mcp_server *server, const struct http_guard *guard,
+	struct http_exchange *x, struct mcp_session *session, size_t pending)
 {
 	struct post *post = ARENA_NEW(http_arena(x), struct post);
 
@@ -263,7 +265,8 @@ void post_unref(struct post *post)
 		return;
 	buf_finish(&post->collected);
 	mcp_session_unref(post->session);
-	/* The mutex stays: a hang-up may still come while the exchange lives, and finds state POST_OVER. */
+	/* The mutex stays: a hang-up may still come while the exchange lives, and finds state
+	 * POST_OVER. */
 	http_release(post->x);
 }
 
@@ -281,7 +284,8 @@ static void hung_up(struct http_exchange *x, void *context)
 	(void)pthread_mutex_unlock(&post->lock);
 	if (session != NULL) {
 		(void)pthread_mutex_lock(&session->lock);
-		for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
+		for (struct replay *stream = session->streams; stream != NULL;
+			stream = stream->next)
 			if (stream->x == x)
 				mcp_session_detach(session, stream);
 		(void)pthread_mutex_unlock(&session->lock);

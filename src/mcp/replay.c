@@ -61,7 +61,8 @@ void sse_write(struct buf *out, struct str id, struct str message)
 	if (id.n > 0)
 		buf_printf(out, "id: %.*s\n", STRF(id));
 	buf_add_str(out, STR("data: "));
-	/* Outside of strings JSON may hold line ends, and inside they are escaped: a blank is the same. */
+	/* Outside of strings JSON may hold line ends, and inside they are escaped: a blank is the
+	 * same. */
 	for (size_t from = 0; from < message.n;) {
 		size_t at = from;
 
@@ -114,8 +115,8 @@ static void keep(struct replay *stream, struct str text)
 		stream->events = calloc(LIMIT_MCP_REPLAY_EVENTS, sizeof(*stream->events));
 	if (stream->events == NULL)
 		abort();
-	while (stream->count > 0 &&
-		(stream->count == LIMIT_MCP_REPLAY_EVENTS || stream->bytes + text.n > LIMIT_MCP_REPLAY_BYTES))
+	while (stream->count > 0 && (stream->count == LIMIT_MCP_REPLAY_EVENTS ||
+					    stream->bytes + text.n > LIMIT_MCP_REPLAY_BYTES))
 		forget_first(stream);
 	event = &stream->events[(stream->first + stream->count) % LIMIT_MCP_REPLAY_EVENTS];
 	*event = (struct event){stream->seq, malloc(text.n + 1), text.n};
@@ -153,7 +154,8 @@ void replay_prime(struct replay *stream, int64_t retry_ms)
 
 	stream->seq++;
 	write_id(stream, stream->seq, id);
-	n = snprintf(text, sizeof(text), "id: %s\nretry: %lld\ndata: \n\n", id, (long long)retry_ms);
+	n = snprintf(
+		text, sizeof(text), "id: %s\nretry: %lld\ndata: \n\n", id, (long long)retry_ms);
 	if (stream->x != NULL)
 		(void)http_stream_write(stream->x, (struct str){text, (size_t)n});
 }
@@ -161,7 +163,8 @@ void replay_prime(struct replay *stream, int64_t retry_ms)
 void replay_resume(struct replay *stream, uint64_t seq, struct http_exchange *x)
 {
 	for (size_t i = 0; i < stream->count; i++) {
-		const struct event *event = &stream->events[(stream->first + i) % LIMIT_MCP_REPLAY_EVENTS];
+		const struct event *event =
+			&stream->events[(stream->first + i) % LIMIT_MCP_REPLAY_EVENTS];
 
 		if (event->seq > seq)
 			(void)http_stream_write(x, (struct str){event->text, event->n});
@@ -170,13 +173,16 @@ void replay_resume(struct replay *stream, uint64_t seq, struct http_exchange *x)
 
 struct replay *replay_find(struct mcp_session *session, struct str last_event_id, uint64_t *seq)
 {
-	const char *dot = last_event_id.n == 0 ? NULL : memchr(last_event_id.p, '.', last_event_id.n);
+	const char *dot =
+		last_event_id.n == 0 ? NULL : memchr(last_event_id.p, '.', last_event_id.n);
 	uint64_t serial;
 
 	if (dot == NULL)
 		return NULL;
 	if (!parse36((struct str){last_event_id.p, (size_t)(dot - last_event_id.p)}, &serial) ||
-		!parse36((struct str){dot + 1, last_event_id.n - (size_t)(dot - last_event_id.p) - 1}, seq))
+		!parse36((struct str){dot + 1,
+				 last_event_id.n - (size_t)(dot - last_event_id.p) - 1},
+			seq))
 		return NULL;
 	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
 		if (stream->serial == serial)

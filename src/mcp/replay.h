@@ -1,7 +1,8 @@
-/* mcp/replay.h - one server-sent event stream of a legacy session, with what a client may ask for again.
+/* mcp/replay.h - one server-sent event stream of a legacy session, with what a client may ask for
+ * again.
  *
- * Guarded by the lock of its session. Event ids are <stream>.<seq> in base 36. The exchange it is written
- * to comes and goes; without one, events are only kept. */
+ * Guarded by the lock of its session. Event ids are <stream>.<seq> in base 36. The exchange it is
+ * written to comes and goes; without one, events are only kept. */
 #ifndef DAIS_MCP_REPLAY_H
 #define DAIS_MCP_REPLAY_H
 
@@ -21,13 +22,13 @@ struct event {
 struct replay {
 	struct replay *next;
 	uint64_t serial;
-	bool is_general; /* of a GET: takes what belongs to no request */
-	bool is_over;	 /* its response was sent */
+	bool is_general;    /* of a GET: takes what belongs to no request */
+	bool is_over;       /* its response was sent */
 	int64_t expires_at; /* UTC ms, 0: never; the credential of its reader */
-	int64_t over_at; /* monotonic: when it was over or lost its exchange */
+	int64_t over_at;    /* monotonic: when it was over or lost its exchange */
 	uint64_t seq;
 	struct http_exchange *x; /* borrowed from whoever attached it; NULL: nobody listens */
-	struct event *events;	 /* ring */
+	struct event *events;    /* ring */
 	size_t first;
 	size_t count;
 	size_t bytes;

@@ -77,11 +77,13 @@ static bool is_over_limit(const struct mcp_request *req)
 		return true;
 	if (req->server->in_flight < LIMIT_MCP_SESSION_REQUESTS)
 		return false;
-	for (const struct mcp_request *other = req->server->requests; other != NULL; other = other->next) {
+	for (const struct mcp_request *other = req->server->requests; other != NULL;
+		other = other->next) {
 		of_session += req->session != NULL && other->session == req->session;
 		of_principal += str_eq(other->caller.principal, req->caller.principal);
 	}
-	return of_session >= LIMIT_MCP_SESSION_REQUESTS || of_principal >= LIMIT_MCP_PRINCIPAL_REQUESTS;
+	return of_session >= LIMIT_MCP_SESSION_REQUESTS ||
+	       of_principal >= LIMIT_MCP_PRINCIPAL_REQUESTS;
 }
 
 int request_admit(struct mcp_request *req, struct refusal *r)
@@ -103,7 +105,8 @@ int request_admit(struct mcp_request *req, struct refusal *r)
 	(void)pthread_mutex_unlock(&server->lock);
 	if (!refused)
 		return 0;
-	(void)refusal_set(r, MCP_INTERNAL, 200, STR("Too many requests are in flight; repeat it later."));
+	(void)refusal_set(
+		r, MCP_INTERNAL, 200, STR("Too many requests are in flight; repeat it later."));
 	r->data = STR("{\"retryAfterMs\":1000}");
 	return -1;
 }
@@ -143,7 +146,8 @@ static void answer(struct mcp_request *req, int status, int error_code, struct s
 	request_unref(req);
 }
 
-void request_fail(struct mcp_request *req, int status, enum mcp_code code, struct str message, struct str data)
+void request_fail(struct mcp_request *req, int status, enum mcp_code code, struct str message,
+	struct str data)
 {
 	const struct refusal r = {code, status, message, data};
 	struct buf out;
@@ -169,7 +173,8 @@ static void write_meta(struct mcp_request *req, struct json_writer *w)
 	jw_object_end(w);
 }
 
-static void write_result(struct mcp_request *req, const struct result *result, struct json_writer *w)
+static void write_result(
+	struct mcp_request *req, const struct result *result, struct json_writer *w)
 {
 	static const char *const types[] = {"complete", "input_required", "task", "complete"};
 
@@ -202,15 +207,18 @@ void request_finish(struct mcp_request *req, const struct result *result)
 	jw_object_end(&w);
 	if (!out.overflow) {
 		answer(req, 200, 0, buf_str(&out));
-	} else if (str_eq(req->message.method, STR("tools/call")) && result->kind == RESULT_COMPLETE) {
+	} else if (str_eq(req->message.method, STR("tools/call")) &&
+		   result->kind == RESULT_COMPLETE) {
 		const struct result too_large = {.kind = RESULT_COMPLETE,
-			.members = STR("\"content\":[{\"type\":\"text\",\"text\":\"{\\\"code\\\":\\\"payload_too_large\\\"}\"}],"
-				       "\"structuredContent\":{\"code\":\"payload_too_large\"},\"isError\":true")};
+			.members = STR(
+				"\"content\":[{\"type\":\"text\",\"text\":\"{\\\"code\\\":\\\"payload_too_large\\\"}\"}],"
+				"\"structuredContent\":{\"code\":\"payload_too_large\"},\"isError\":true")};
 
 		req->meta.n = 0;
 		request_finish(req, &too_large);
 	} else {
-		request_fail(req, 200, MCP_INTERNAL, STR("The answer is larger than one message may be."), STR_NONE);
+		request_fail(req, 200, MCP_INTERNAL,
+			STR("The answer is larger than one message may be."), STR_NONE);
 	}
 	buf_finish(&out);
 }
@@ -286,9 +294,11 @@ static void flush_progress(struct mcp_request *req, int64_t now)
 void request_wake(struct mcp_request *req, int64_t now)
 {
 	int64_t again = NEVER;
+	bool listens;
 
 	atomic_store(&req->wake_at, NEVER);
 	(void)pthread_mutex_lock(&req->lock);
+	listens = req->listen != NULL;
 	if (!req->finished && !req->cancelled) {
 		flush_progress(req, now);
 		if (req->progress.waiting.n > 0)
@@ -306,7 +316,7 @@ void request_wake(struct mcp_request *req, int64_t now)
 	}
 	if (again != NEVER)
 		request_wake_by(req, again);
-	if (req->listen != NULL)
+	if (listens)
 		listen_wake(req, now);
 }
 
@@ -412,7 +422,8 @@ bool mcp_is_cancelled(struct mcp_request *req)
 	return cancelled;
 }
 
-void mcp_on_cancel(struct mcp_request *req, void (*cancel)(struct mcp_request *req, void *context), void *context)
+void mcp_on_cancel(struct mcp_request *req, void (*cancel)(struct mcp_request *req, void *context),
+	void *context)
 {
 	bool cancelled;
 
@@ -432,7 +443,8 @@ bool mcp_wants_progress(const struct mcp_request *req)
 	return req->token.p != NULL && !req->json_only;
 }
 
-static void write_progress(struct mcp_request *req, double progress, double total, struct str message, struct buf *out)
+static void write_progress(
+	struct mcp_request *req, double progress, double total, struct str message, struct buf *out)
 {
 	struct json_writer w;
 
@@ -504,7 +516,8 @@ void mcp_log(struct mcp_request *req, struct str level, struct str logger, struc
 void mcp_close_stream(struct mcp_request *req)
 {
 	(void)pthread_mutex_lock(&req->lock);
-	if (!req->finished && !req->cancelled && req->streaming && req->channel->ops->close_stream != NULL)
+	if (!req->finished && !req->cancelled && req->streaming &&
+		req->channel->ops->close_stream != NULL)
 		req->channel->ops->close_stream(req->channel, req);
 	(void)pthread_mutex_unlock(&req->lock);
 }

@@ -76,8 +76,8 @@ void server_unlink(struct mcp_request **head, struct mcp_request *req)
 	req->linked = false;
 }
 
-struct mcp_request **server_snapshot(struct mcp_server *server, struct mcp_request **which, struct arena *arena,
-	size_t *n)
+struct mcp_request **server_snapshot(
+	struct mcp_server *server, struct mcp_request **which, struct arena *arena, size_t *n)
 {
 	struct mcp_request **all;
 	size_t count = 0;
@@ -94,7 +94,8 @@ struct mcp_request **server_snapshot(struct mcp_server *server, struct mcp_reque
 	return all;
 }
 
-void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to, const struct mcp_caller *from)
+void caller_copy(struct mcp_server *server, struct arena *arena, struct mcp_caller *to,
+	const struct mcp_caller *from)
 {
 	to->principal = str_dup(arena, from->principal);
 	to->profile = str_dup(arena, from->profile);
@@ -114,9 +115,9 @@ bool offers_list(const struct mcp_server *server, enum mcp_list what)
 
 	if (on->list == NULL)
 		return false;
-	return what == MCP_TOOLS ? on->tool_call != NULL
-		: what == MCP_PROMPTS ? on->prompt_get != NULL
-				      : on->resource_read != NULL;
+	return what == MCP_TOOLS     ? on->tool_call != NULL
+	       : what == MCP_PROMPTS ? on->prompt_get != NULL
+	                             : on->resource_read != NULL;
 }
 
 bool offers_subscriptions(const struct mcp_server *server)
@@ -131,8 +132,9 @@ void capabilities_write(const struct mcp_server *server, struct json_writer *w, 
 		jw_kraw(w, "tools", STR("{\"listChanged\":true}"));
 	if (offers_list(server, MCP_RESOURCES))
 		jw_kraw(w, "resources",
-			offers_subscriptions(server) ? STR("{\"subscribe\":true,\"listChanged\":true}")
-						     : STR("{\"listChanged\":true}"));
+			offers_subscriptions(server)
+				? STR("{\"subscribe\":true,\"listChanged\":true}")
+				: STR("{\"listChanged\":true}"));
 	if (offers_list(server, MCP_PROMPTS))
 		jw_kraw(w, "prompts", STR("{\"listChanged\":true}"));
 	if (server->on->complete != NULL)
@@ -195,7 +197,9 @@ void mcp_notify_resource_updated(struct mcp_server *server, struct str uri)
 
 void mcp_notify_list_changed(struct mcp_server *server, enum mcp_list what)
 {
-	int list = what == MCP_TOOLS ? INTEREST_TOOLS : what == MCP_PROMPTS ? INTEREST_PROMPTS : INTEREST_RESOURCES;
+	int list = what == MCP_TOOLS     ? INTEREST_TOOLS
+	           : what == MCP_PROMPTS ? INTEREST_PROMPTS
+	                                 : INTEREST_RESOURCES;
 
 	each_listen(server, note_list, &what);
 	mcp_session_each(server, session_list, &list);

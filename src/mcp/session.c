@@ -68,7 +68,8 @@ static struct mcp_session *session_new(struct mcp_server *server)
 	return session;
 }
 
-struct mcp_session *mcp_session_create(struct mcp_server *server, const struct hello *hello, struct str principal)
+struct mcp_session *mcp_session_create(
+	struct mcp_server *server, const struct hello *hello, struct str principal)
 {
 	struct mcp_session *session = session_new(server);
 
@@ -151,8 +152,10 @@ static struct mcp_session *table_find(struct session_table *table, const unsigne
 	return session;
 }
 
-/* The session that goes when another one needs its place; NULL: all are in use, or nobody must go. */
-static struct mcp_session *pick_victim(struct session_table *table, struct str principal, bool *full)
+/* The session that goes when another one needs its place; NULL: all are in use, or nobody must go.
+ */
+static struct mcp_session *pick_victim(
+	struct session_table *table, struct str principal, bool *full)
 {
 	size_t of_principal = 0;
 	struct mcp_session *own = NULL;
@@ -209,8 +212,8 @@ void mcp_session_save(struct mcp_session *session)
 		.created_at = session->created_at,
 		.last_seen_at = clock_wall_ms(),
 	};
-	static const char *const levels[] = {"debug", "info", "notice", "warning", "error", "critical", "alert",
-		"emergency"};
+	static const char *const levels[] = {
+		"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"};
 	struct buf uris;
 	struct json_writer w;
 
@@ -222,7 +225,8 @@ void mcp_session_save(struct mcp_session *session)
 	(void)pthread_mutex_lock(&session->lock);
 	jw_array_begin(&w);
 	for (size_t i = 0; i < session->interest.uri_count; i++)
-		jw_str(&w, (struct str){session->interest.uris[i].uri, session->interest.uris[i].n});
+		jw_str(&w,
+			(struct str){session->interest.uris[i].uri, session->interest.uris[i].n});
 	jw_array_end(&w);
 	row.log_level = str_of(levels[session->log_threshold]);
 	(void)pthread_mutex_unlock(&session->lock);
@@ -230,7 +234,8 @@ void mcp_session_save(struct mcp_session *session)
 	on->session_save(session->server->app, &row);
 }
 
-static struct mcp_session *session_from_row(struct mcp_server *server, const struct mcp_session_row *row)
+static struct mcp_session *session_from_row(
+	struct mcp_server *server, const struct mcp_session_row *row)
 {
 	int version = revision_find(row->version);
 	struct mcp_session *session;
@@ -239,7 +244,8 @@ static struct mcp_session *session_from_row(struct mcp_server *server, const str
 	json_t *uri;
 	size_t i;
 
-	if (version < 0 || version >= MCP_2026_07_28 || clock_wall_ms() - row->last_seen_at > IDLE_MS)
+	if (version < 0 || version >= MCP_2026_07_28 ||
+		clock_wall_ms() - row->last_seen_at > IDLE_MS)
 		return NULL;
 	session = session_new(server);
 	memcpy(session->key, row->key, sizeof(session->key));
@@ -255,12 +261,12 @@ static struct mcp_session *session_from_row(struct mcp_server *server, const str
 	info = json_loadb(row->client_info.p, row->client_info.n, JSON_ALLOW_NUL, NULL);
 	session->client_name = str_dup(session->arena, json_member_str(info, "name"));
 	json_decref(info);
-	value = json_loadb(row->client_capabilities.p, row->client_capabilities.n, JSON_ALLOW_NUL, NULL);
+	value = json_loadb(
+		row->client_capabilities.p, row->client_capabilities.n, JSON_ALLOW_NUL, NULL);
 	session->client_can = client_features(value);
 	json_decref(value);
 	value = json_loadb(row->subscriptions.p, row->subscriptions.n, JSON_ALLOW_NUL, NULL);
-	json_array_foreach(value, i, uri)
-		(void)interest_add(&session->interest, json_str(uri));
+	json_array_foreach(value, i, uri)(void) interest_add(&session->interest, json_str(uri));
 	json_decref(value);
 	return session;
 }
@@ -307,7 +313,8 @@ static struct mcp_session *load(struct mcp_server *server, const unsigned char k
 	struct mcp_session *session;
 	struct mcp_session *other;
 
-	if (server->on->session_load == NULL || !server->on->session_load(server->app, key, arena, &row))
+	if (server->on->session_load == NULL ||
+		!server->on->session_load(server->app, key, arena, &row))
 		return NULL;
 	memcpy(row.key, key, sizeof(row.key));
 	session = session_from_row(server, &row);
@@ -465,7 +472,8 @@ void mcp_session_table_destroy(struct session_table *table)
 	free(table);
 }
 
-void mcp_session_each(struct mcp_server *server, void (*each)(struct mcp_session *session, void *context), void *context)
+void mcp_session_each(struct mcp_server *server,
+	void (*each)(struct mcp_session *session, void *context), void *context)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct session_table *table = server->sessions;
@@ -522,6 +530,21 @@ struct tick {
 	int64_t again;
 };
 
+/* session->lock is held. */
+static void expire_readers(struct mcp_session *session, struct tick *tick)
+{
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next) {
+		int64_t left = stream->expires_at - clock_wall_ms();
+
+		if (!stream->is_general || stream->expires_at == 0 || stream->x == NULL)
+			continue;
+		if (left <= 0)
+			detach(session, stream);
+		else if (tick->now + left < tick->again)
+			tick->again = tick->now + left; /* the two clocks need not agree to the ms */
+	}
+}
+
 static void tick_one(struct mcp_session *session, void *context)
 {
 	struct tick *tick = context;
@@ -532,9 +555,7 @@ static void tick_one(struct mcp_session *session, void *context)
 	if (due < tick->again)
 		tick->again = due;
 	(void)pthread_mutex_lock(&session->lock);
-	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
-		if (stream->is_general && stream->expires_at != 0 && stream->expires_at <= clock_wall_ms())
-			detach(session, stream);
+	expire_readers(session, tick);
 	due = replay_expire(session, tick->now);
 	(void)pthread_mutex_unlock(&session->lock);
 	if (due < tick->again)

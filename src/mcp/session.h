@@ -1,8 +1,9 @@
-/* mcp/session.h - legacy sessions: made by `initialize`, kept over restarts, at most LIMIT_MCP_SESSIONS.
+/* mcp/session.h - legacy sessions: made by `initialize`, kept over restarts, at most
+ * LIMIT_MCP_SESSIONS.
  *
- * A session of the line transport is the conversation itself: it has no key and is not in the table.
- * session->lock guards everything but the table's own links; what is only set before a session is
- * published is read without it. */
+ * A session of the line transport is the conversation itself: it has no key and is not in the
+ * table. session->lock guards everything but the table's own links; what is only set before a
+ * session is published is read without it. */
 #ifndef DAIS_MCP_SESSION_H
 #define DAIS_MCP_SESSION_H
 
@@ -14,7 +15,7 @@ struct ask {
 	struct ask *next;
 	uint64_t serial;
 	struct mcp_request *req; /* referenced */
-	int64_t deadline;	 /* monotonic */
+	int64_t deadline;        /* monotonic */
 	void (*answered)(struct mcp_request *req, void *context, const json_t *result);
 	void *context;
 };
@@ -43,9 +44,9 @@ struct mcp_session {
 	uint64_t stream_serial;
 
 	/* table->lock */
-	int64_t last_seen_at;  /* UTC ms */
-	int64_t touched_at;    /* when last_seen_at was last stored */
-	size_t busy;	       /* requests and streams open now */
+	int64_t last_seen_at; /* UTC ms */
+	int64_t touched_at;   /* when last_seen_at was last stored */
+	size_t busy;          /* requests and streams open now */
 	struct mcp_session *hash_next;
 	struct mcp_session *newer;
 	struct mcp_session *older;
@@ -54,7 +55,8 @@ struct mcp_session {
 struct session_table *mcp_session_table_create(struct mcp_server *server);
 void mcp_session_table_destroy(struct session_table *table);
 
-struct mcp_session *mcp_session_create(struct mcp_server *server, const struct hello *hello, struct str principal);
+struct mcp_session *mcp_session_create(
+	struct mcp_server *server, const struct hello *hello, struct str principal);
 struct mcp_session *mcp_session_ref(struct mcp_session *session);
 void mcp_session_unref(struct mcp_session *session);
 
@@ -62,7 +64,8 @@ void mcp_session_unref(struct mcp_session *session);
 /* Publish under a new id. -1: no room, every session is in use. */
 int mcp_session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE]);
 /* The live session of this id and principal, with a reference, or NULL. Counts as use. */
-struct mcp_session *mcp_session_find(struct mcp_server *server, struct str id, struct str principal);
+struct mcp_session *mcp_session_find(
+	struct mcp_server *server, struct str id, struct str principal);
 /* The live session of this key, with a reference, or NULL. No use of it. */
 struct mcp_session *mcp_session_by_key(struct mcp_server *server, const unsigned char key[32]);
 /* A request or stream begins (+1) or ends (-1): such sessions are not dropped for room. */
@@ -77,7 +80,8 @@ void mcp_session_save(struct mcp_session *session);
 /* Lock held: take the exchange from a stream, ending its body. */
 void mcp_session_detach(struct mcp_session *session, struct replay *stream);
 /* Lock held: give a stream an exchange that reads it from now on. */
-void mcp_session_attach(struct mcp_session *session, struct replay *stream, struct http_exchange *x);
+void mcp_session_attach(
+	struct mcp_session *session, struct replay *stream, struct http_exchange *x);
 /* A conversation over a line gets notices too, from the first to the second call. */
 void mcp_session_enlist_line(struct mcp_session *session, struct mcp_line *line);
 void mcp_session_delist_line(struct mcp_session *session);
@@ -85,7 +89,8 @@ void mcp_session_delist_line(struct mcp_session *session);
 void mcp_session_note_resource(struct mcp_session *session, struct str uri, int64_t now);
 void mcp_session_note_list(struct mcp_session *session, int list, int64_t now);
 /* Each live session, with a reference held during the call. */
-void mcp_session_each(struct mcp_server *server, void (*each)(struct mcp_session *session, void *context), void *context);
+void mcp_session_each(struct mcp_server *server,
+	void (*each)(struct mcp_session *session, void *context), void *context);
 /* Notices that waited, streams and sessions that expired. When to come again. */
 int64_t mcp_session_table_tick(struct mcp_server *server, int64_t now);
 void mcp_session_flush_notices(struct mcp_session *session, int64_t now);
@@ -93,7 +98,8 @@ int64_t mcp_session_notices_due(struct mcp_session *session);
 
 /* A client's response to our request `id` (JSON). */
 void mcp_session_answer(struct mcp_session *session, const struct message *message);
-/* Asks of this request whose deadline is over (`now` NEVER: all of them) get NULL. Returns the next deadline. */
+/* Asks of this request whose deadline is over (`now` NEVER: all of them) get NULL. Returns the next
+ * deadline. */
 int64_t mcp_session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now);
 
 #endif

@@ -8,7 +8,8 @@ static struct str dump(struct mcp_request *req, const json_t *value, bool braces
 	return braces ? text : (struct str){text.p + 1, text.n - 2};
 }
 
-/* A link becomes the text of its address: the content kinds of these revisions are a closed list. */
+/* A link becomes the text of its address: the content kinds of these revisions are a closed list.
+ */
 static json_t *old_block(json_t *block, enum mcp_version version)
 {
 	struct str type = json_member_str(block, "type");
@@ -16,8 +17,8 @@ static json_t *old_block(json_t *block, enum mcp_version version)
 	const char *name = json_string_value(json_object_get(block, "name"));
 
 	if (str_eq(type, STR("resource_link")))
-		return json_pack("{s:s,s:s+++}", "type", "text", "text", name == NULL ? "" : name, ": ",
-			uri == NULL ? "" : uri, "");
+		return json_pack("{s:s,s:s+++}", "type", "text", "text", name == NULL ? "" : name,
+			": ", uri == NULL ? "" : uri, "");
 	if (str_eq(type, STR("audio")) && version < MCP_2025_03_26)
 		return json_pack("{s:s,s:s}", "type", "text", "text", "[audio]");
 	return json_incref(block);
@@ -41,8 +42,8 @@ struct str shape_tool_result(struct mcp_request *req, struct str members)
 		return members;
 	blocks = json_array();
 	content = json_object_get(result, "content");
-	json_array_foreach(content, i, block)
-		(void)json_array_append_new(blocks, old_block(block, req->version));
+	json_array_foreach(content, i, block)(void)
+		json_array_append_new(blocks, old_block(block, req->version));
 	(void)json_object_set_new(result, "content", blocks);
 	(void)json_object_del(result, "structuredContent");
 	text = dump(req, result, false);
@@ -62,7 +63,8 @@ struct str shape_tool_list(struct mcp_request *req, struct str array)
 	tools = json_loadb(array.p, array.n, JSON_ALLOW_NUL, NULL);
 	if (tools == NULL)
 		return array;
-	json_array_foreach(tools, i, tool) {
+	json_array_foreach(tools, i, tool)
+	{
 		(void)json_object_del(tool, "outputSchema");
 		(void)json_object_del(tool, "execution");
 		if (req->version < MCP_2025_03_26)

@@ -25,7 +25,8 @@ struct task_table {
 	size_t count;
 };
 
-static const char *const status_names[] = {"working", "input_required", "completed", "failed", "cancelled"};
+static const char *const status_names[] = {
+	"working", "input_required", "completed", "failed", "cancelled"};
 
 struct task_table *mcp_task_table_create(void)
 {
@@ -101,7 +102,8 @@ static struct task *task_from_row(const struct mcp_task_row *row)
 	task->row.result = str_dup(task->arena, row->result);
 	task->row.error = str_dup(task->arena, row->error);
 	if (row->input_requests.n > 0)
-		task->open = json_loadb(row->input_requests.p, row->input_requests.n, JSON_ALLOW_NUL, NULL);
+		task->open = json_loadb(
+			row->input_requests.p, row->input_requests.n, JSON_ALLOW_NUL, NULL);
 	if (row->used_keys.n > 0)
 		task->known = json_loadb(row->used_keys.p, row->used_keys.n, JSON_ALLOW_NUL, NULL);
 	if (!json_is_object(task->open))
@@ -171,7 +173,8 @@ static void write_detail(const struct task *task, struct json_writer *w)
 }
 
 /* Lock held. Store it, and write what listeners are told. */
-static void changed(struct mcp_server *server, struct task *task, struct arena *arena, struct str *detail)
+static void changed(
+	struct mcp_server *server, struct task *task, struct arena *arena, struct str *detail)
 {
 	struct buf out;
 	struct json_writer w;
@@ -189,7 +192,8 @@ static void changed(struct mcp_server *server, struct task *task, struct arena *
 	*detail = buf_str(&out);
 }
 
-static void tell(struct mcp_server *server, struct str principal, struct str id, struct str detail, struct arena *arena)
+static void tell(struct mcp_server *server, struct str principal, struct str id, struct str detail,
+	struct arena *arena)
 {
 	struct mcp_request **all;
 	size_t n;
@@ -202,8 +206,8 @@ static void tell(struct mcp_server *server, struct str principal, struct str id,
 }
 
 /* Apply `change` to a task that is not over; save and tell. */
-static void alter(struct mcp_server *server, struct str id, bool (*change)(struct task *task, const void *what),
-	const void *what)
+static void alter(struct mcp_server *server, struct str id,
+	bool (*change)(struct task *task, const void *what), const void *what)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct str detail = STR_NONE;
@@ -242,7 +246,8 @@ static bool add_questions(struct task *task, const void *what)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(requests, key, value) {
+	json_object_foreach(requests, key, value)
+	{
 		if (json_object_get(task->known, key) != NULL)
 			continue;
 		(void)json_object_set(task->open, key, value);
@@ -324,7 +329,8 @@ void mcp_task_table_tick(struct mcp_server *server)
 	(void)pthread_mutex_unlock(&server->tasks->lock);
 }
 
-void mcp_finish_task(struct mcp_request *req, int64_t ttl_ms, struct str message, char id[MCP_TASK_ID_SIZE])
+void mcp_finish_task(
+	struct mcp_request *req, int64_t ttl_ms, struct str message, char id[MCP_TASK_ID_SIZE])
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct mcp_server *server = req->server;
@@ -377,7 +383,8 @@ void mcp_task_run_get(struct mcp_request *req)
 		write_detail(task, &w);
 	(void)pthread_mutex_unlock(&req->server->tasks->lock);
 	if (task != NULL)
-		request_finish(req, &(struct result){.kind = RESULT_COMPLETE, .members = buf_str(&out)});
+		request_finish(
+			req, &(struct result){.kind = RESULT_COMPLETE, .members = buf_str(&out)});
 	else
 		unknown(req);
 	buf_finish(&out);
@@ -389,11 +396,12 @@ static void take_answers(struct task *task, const json_t *answers, json_t *taken
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)answers, key, value)
-		if (json_object_get(task->open, key) != NULL) {
-			(void)json_object_del(task->open, key);
-			(void)json_object_set(taken, key, value);
-		}
+	json_object_foreach((json_t *)(uintptr_t)answers, key,
+		value) if (json_object_get(task->open, key) != NULL)
+	{
+		(void)json_object_del(task->open, key);
+		(void)json_object_set(taken, key, value);
+	}
 	if (json_object_size(task->open) == 0 && task->row.status == MCP_TASK_INPUT_REQUIRED)
 		task->row.status = MCP_TASK_WORKING;
 }
@@ -410,7 +418,8 @@ void mcp_task_run_update(struct mcp_request *req)
 	json_t *value;
 
 	if (!json_is_object(answers)) {
-		request_fail(req, 200, MCP_INVALID_PARAMS, STR("inputResponses is not an object."), STR_NONE);
+		request_fail(req, 200, MCP_INVALID_PARAMS, STR("inputResponses is not an object."),
+			STR_NONE);
 		return;
 	}
 	taken = json_object();

@@ -4,10 +4,10 @@
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0'
-		: c >= 'a' && c <= 'f' ? c - 'a' + 10
-		: c >= 'A' && c <= 'F' ? c - 'A' + 10
-				       : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	                              : -1;
 }
 
 /* The byte that %XX at `at` means, or -1. */
@@ -25,8 +25,8 @@ static int escaped(struct str s, size_t at)
 
 static bool is_unreserved(int c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-		c == '_' || c == '~';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 /* Next unit of a URI in normal form: a byte, or an escape that must stay one (as 256 + byte). */
@@ -102,7 +102,8 @@ static struct str query_value(struct str query, struct str name)
 }
 
 /* {?a,b}: names that may be given; others in the query are ignored. */
-static bool match_query(struct arena *arena, struct str names, struct str query, struct mcp_uri_match *out)
+static bool match_query(
+	struct arena *arena, struct str names, struct str query, struct mcp_uri_match *out)
 {
 	while (names.n > 0) {
 		const char *end = memchr(names.p, ',', names.n);
@@ -116,7 +117,8 @@ static bool match_query(struct arena *arena, struct str names, struct str query,
 	return true;
 }
 
-/* One variable takes everything up to the next slash, or to the byte that follows it in the pattern. */
+/* One variable takes everything up to the next slash, or to the byte that follows it in the
+ * pattern. */
 static size_t segment(struct str uri, size_t at, char stop)
 {
 	size_t end = at;
@@ -138,7 +140,8 @@ static struct str split(struct str *uri, char at)
 	return rest;
 }
 
-bool mcp_uri_match(struct arena *arena, struct str pattern, struct str uri, struct mcp_uri_match *out)
+bool mcp_uri_match(
+	struct arena *arena, struct str pattern, struct str uri, struct mcp_uri_match *out)
 {
 	struct str query;
 	bool takes_query = false;
@@ -150,7 +153,8 @@ bool mcp_uri_match(struct arena *arena, struct str pattern, struct str uri, stru
 		return false;
 	query = split(&uri, '?');
 	while (p < pattern.n) {
-		const char *close = pattern.p[p] == '{' ? memchr(pattern.p + p, '}', pattern.n - p) : NULL;
+		const char *close =
+			pattern.p[p] == '{' ? memchr(pattern.p + p, '}', pattern.n - p) : NULL;
 
 		if (close == NULL) {
 			if (u >= uri.n || unit(uri, &u) != unit(pattern, &p))
@@ -166,7 +170,8 @@ bool mcp_uri_match(struct arena *arena, struct str pattern, struct str uri, stru
 				return false;
 			continue;
 		}
-		size_t end = segment(uri, u, p < pattern.n && pattern.p[p] != '{' ? pattern.p[p] : '/');
+		size_t end =
+			segment(uri, u, p < pattern.n && pattern.p[p] != '{' ? pattern.p[p] : '/');
 
 		if (end == u || !add(arena, out, name, (struct str){uri.p + u, end - u}))
 			return false;

@@ -126,9 +126,58 @@ static int run_sign_in(struct store *store, struct arena *arena, struct json_wri
 	return 0;
 }
 
-static int run_status(struct store *store, struct json_writer *out, struct failure *f)
+/* ---- status ---- */
+
+SQL(SQL_STATUS_ROOTS, "SELECT count(*) FROM root_tally");
+SQL(SQL_STATUS_CLAIMS, "SELECT count(*) FROM item WHERE claim_by IS NOT NULL AND claim_until > $1");
+SQL(SQL_STATUS_PROJECTS,
+	"SELECT i.id, x.title, x.type, t.queue, t.work, t.review, t.blocked, t.terminal FROM root_tally t"
+	" JOIN item i ON i.n = t.root_n JOIN item_text x ON x.n = t.root_n ORDER BY t.root_n DESC LIMIT $1");
+
+#define STATUS_PROJECTS 100 /* newest first; a person reads no longer list */
+
+static int write_projects(struct snapshot *s, struct json_writer *out, struct failure *f)
+{
+	static const char *const roles[] = {"queue", "work", "review", "blocked", "terminal"};
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(s, &q, f, SQL_STATUS_PROJECTS, "i", (int64_t)STATUS_PROJECTS) != 0)
+		return -1;
+	jw_karray(out, "projects");
+	while ((rc = query_next(&q, f)) == 1) {
+		jw_object_begin(out);
+		jw_kstr(out, "id", id_str(s->arena, col_id(&q, 0)));
+		jw_kstr(out, "title", col_str(&q, 1));
+		jw_kstr_opt(out, "type", col_str(&q, 2));
+		jw_kobject(out, "counts");
+		for (int i = 0; i < 5; i++)
+			jw_kint(out, roles[i], col_int(&q, 3 + i));
+		jw_object_end(out);
+		jw_object_end(out);
+	}
+	jw_array_end(out);
+	return rc;
+}
+
+static int write_work(struct snapshot *s, struct json_writer *out, struct failure *f)
+{
+	int64_t roots;
+	int64_t claims;
+
+	if (query_int(s, &roots, f, SQL_STATUS_ROOTS, "") < 0 ||
+		query_int(s, &claims, f, SQL_STATUS_CLAIMS, "i", s->now) < 0)
+		return -1;
+	jw_kint(out, "projectCount", roots);
+	jw_kint(out, "activeClaims", claims);
+	return write_projects(s, out, f);
+}
+
+static int run_status(struct store *store, struct arena *arena, struct json_writer *out, struct failure *f)
 {
 	struct store_facts facts;
+	struct snapshot s;
+	int rc;
 
 	if (store_facts(store, &facts, f) != 0)
 		return -1;
@@ -143,7 +192,11 @@ static int run_status(struct store *store, struct json_writer *out, struct failu
 	jw_kint(out, "pageBytes", facts.page_bytes);
 	jw_kint(out, "newestEvent", store_newest(store));
 	jw_kbool_opt(out, "storageFull", facts.is_full);
-	return 0;
+	if (snapshot_begin(store, arena, &s, f) != 0)
+		return -1;
+	rc = write_work(&s, out, f);
+	snapshot_end(&s);
+	return rc;
 }
 
 int admin_run(struct store *store, const json_t *request, struct arena *arena, struct json_writer *out,
@@ -160,6 +213,6 @@ int admin_run(struct store *store, const json_t *request, struct arena *arena, s
 	if (str_eq(op, STR("sign_in")))
 		return run_sign_in(store, arena, out, f);
 	if (str_eq(op, STR("status")))
-		return run_status(store, out, f);
+		return run_status(store, arena, out, f);
 	return fail_field(f, STR("op"), op, "is no administrative operation");
 }

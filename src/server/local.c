@@ -8,6 +8,7 @@
 #include "server/admin.h"
 #include "server/stream.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -181,6 +182,7 @@ static void answer_admin(struct connection *c, const json_t *request)
 	jw_object_begin(&w);
 	jw_kbool(&w, "ok", rc == 0);
 	jw_kint(&w, "pid", getpid());
+	jw_kint(&w, "uptimeMs", clock_mono_ms() - server->started_at);
 	if (server_url_count(server) > 0)
 		jw_kstr(&w, "url", server_url(server, 0));
 	if (rc == 0) {
@@ -433,7 +435,7 @@ int local_open(struct server *server, const char *path, struct local **out, stru
 	struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &listen_tag};
 	struct epoll_event waking = {.events = EPOLLIN, .data.ptr = &wake_tag};
 	struct local *local;
-	int fd;
+	int fd = -1;
 
 	if (bind_socket(path, &fd, f) != 0)
 		return -1;

@@ -98,10 +98,11 @@ static void tool_metrics(struct server *server, struct buf *out)
 		const struct tool_counts *counts = &server->counts[i];
 		const char *name = tool_table[i]->name;
 		uint64_t sum = 0;
-		double bound = 0.00025;
+		double bound = 0.00025 / 4;
 
-		for (size_t b = 0; b < LATENCY_BUCKETS; b++, bound *= 4) {
+		for (size_t b = 0; b < LATENCY_BUCKETS; b++) {
 			sum += atomic_load(&counts->bucket[b]);
+			bound *= 4;
 			buf_printf(out, "dais_tool_call_seconds_bucket{tool=\"%s\",le=\"%g\"} %llu\n", name, bound,
 				(unsigned long long)sum);
 		}

@@ -29,6 +29,8 @@ void server_stop(struct server *server);
 
 /* STATE/dais.sock and its like, in one place. -1 when the path is too long for a socket. */
 int state_socket(struct arena *arena, const char *state_dir, const char **out, struct failure *f);
+/* The directory (0700) with what leads to it; what exists is left as it is. */
+int state_make_dir(const char *path, struct failure *f);
 const char *state_database(struct arena *arena, const char *state_dir, struct str store);
 
 /* First line that a program of ours writes on the Unix socket, as a notification; optional for MCP. */

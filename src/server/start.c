@@ -34,7 +34,7 @@ const char *state_database(struct arena *arena, const char *state_dir, struct st
 	return arena_printf(arena, "%s/dais.db", state_dir);
 }
 
-static int make_state_dir(const char *path, struct failure *f)
+int state_make_dir(const char *path, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	char *copy = arena_copy(arena, path, strlen(path));
@@ -294,10 +294,10 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 
 static int open_parts(struct server *server, struct arena *arena, struct failure *f)
 {
-	const char *socket_path;
+	const char *socket_path = NULL;
 	char *dir = str_z(arena, settings_text(server->settings, SETTING_CONFIG_DIR));
 
-	if (check_settings(server->settings, f) != 0 || make_state_dir(server->state_dir, f) != 0 ||
+	if (check_settings(server->settings, f) != 0 || state_make_dir(server->state_dir, f) != 0 ||
 		state_socket(arena, server->state_dir, &socket_path, f) != 0 || open_store(server, arena, f) != 0 ||
 		open_http(server, arena, f) != 0 || local_open(server, socket_path, &server->local, f) != 0)
 		return -1;

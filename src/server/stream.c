@@ -487,7 +487,7 @@ static size_t values_of(struct str query, struct str name, struct str *out, size
 /* Roots asked for that exist and are readable; what is no id only narrows. */
 static int read_roots(struct server *server, struct http_exchange *x, struct subscriber *sub, struct failure *f)
 {
-	struct str texts[MAX_ROOTS];
+	struct str texts[MAX_ROOTS] = {{NULL, 0}};
 	size_t n = values_of(http_query(x), STR("root"), texts, MAX_ROOTS);
 	struct snapshot s;
 	bool any_id = false;

@@ -223,6 +223,8 @@ int store_backup(const char *database, const char *file, struct failure *f);
  * their number is returned, -1 on failure. */
 int store_check(struct snapshot *s, void (*found)(void *context, struct str line), void *context,
 	struct failure *f);
+/* "SQLite 3.40.1"; whether it has what search needs (FTS5 with the trigram tokenizer). */
+const char *store_engine(struct arena *arena, bool *out_has_search);
 /* Highest schema version this program knows. */
 int store_schema_version(void);
 

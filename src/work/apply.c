@@ -77,8 +77,10 @@ static int settle_claim(struct unit *unit, const struct move *move, struct failu
 
 	if (item->claim_by == 0)
 		return 0;
-	if (!claim_is_live(item, unit->tx->snapshot.now))
+	if (!claim_is_live(item, unit->tx->snapshot.now) && move->target != ROLE_TERMINAL)
 		return claim_note_lapse(unit->tx, item, f);
+	if (!claim_is_live(item, unit->tx->snapshot.now)) /* its columns are gone already */
+		return claim_has_new_lapse(unit->tx, item) ? claim_expired_event(unit->tx, item, f) : 0;
 	if (move->target == ROLE_TERMINAL)
 		return claim_released_event(unit->tx, item, "cleared",
 			is_cascade ? "cascade" : trigger_name(move->trigger), STR_NONE, f);

@@ -231,7 +231,14 @@ int gates_user(struct snapshot *s, struct call *call, const struct item *item, c
 	if (claim_allows(s, call, item, f) != 0 ||
 		(ask->has_gen && claim_expect_gen(s, call, item, ask->claim_gen, f) != 0))
 		return -1;
-	if ((ask->has_role && ask->expected_role != item->role) || !trigger_parse(ask->word, &trigger))
+	if (ask->has_role && ask->expected_role != item->role) {
+		(void)refuse_table(f, item, ask->word);
+		f->message = str_printf(f->arena, "Item %.*s: expected role %s, it is %s.",
+			STRF(id_str(f->arena, item->id)), role_name(ask->expected_role),
+			role_name(item->role));
+		return -1;
+	}
+	if (!trigger_parse(ask->word, &trigger))
 		return refuse_table(f, item, ask->word);
 	if (move_load(s, call, item, trigger, CASCADE_NONE, out, f) != 0)
 		return -1;

@@ -25,6 +25,8 @@ struct selection {
 	int64_t me;
 	struct streams streams;
 	struct above *above;
+	struct verdict *path; /* room for one walk up */
+	struct sql *point; /* made when first needed */
 	struct failure *f;
 };
 
@@ -91,7 +93,7 @@ static bool claim_matters(const struct selection *sel, const struct candidate *i
 /* Walk up from `n` to the root or to what is known, then write the verdicts down. */
 static int look_above(struct selection *sel, int64_t n, struct verdict *out)
 {
-	struct verdict path[LIMIT_DEPTH + 1];
+	struct verdict *path = sel->path;
 	struct verdict known = {0};
 	int depth = 0;
 
@@ -126,20 +128,30 @@ static int look_above(struct selection *sel, int64_t n, struct verdict *out)
 
 /* ---- the tests of a candidate ---- */
 
+/* The filters as one point read; its first parameter is the candidate. */
+static struct sql *point_read(struct selection *sel)
+{
+	struct filter here = sel->filter;
+	struct sql *sql = ARENA_NEW(sel->s->arena, struct sql);
+
+	here.ancestor_n = 0; /* looked at already */
+	sql_init(sql, sel->s->arena);
+	sql_add(sql, filter_needs_text(&here) ? "SELECT 1 FROM item i JOIN item_text t ON t.n = i.n WHERE i.n = "
+					      : "SELECT 1 FROM item i WHERE i.n = ");
+	sql_int(sql, 0);
+	filter_sql(&here, sql);
+	return sql;
+}
+
 static int passes_sql(struct selection *sel, int64_t n)
 {
 	AUTO(query_endp) struct query q = {0};
-	struct filter here = sel->filter;
-	struct sql sql;
 	int rc;
 
-	here.ancestor_n = 0; /* looked at already */
-	sql_init(&sql, sel->s->arena);
-	sql_add(&sql, filter_needs_text(&here) ? "SELECT 1 FROM item i JOIN item_text t ON t.n = i.n WHERE i.n = "
-					       : "SELECT 1 FROM item i WHERE i.n = ");
-	sql_int(&sql, n);
-	filter_sql(&here, &sql);
-	if (query_sql(sel->s, &q, sel->f, &sql) != 0)
+	if (sel->point == NULL)
+		sel->point = point_read(sel);
+	sel->point->params[0].number = n;
+	if (query_sql(sel->s, &q, sel->f, sel->point) != 0)
 		return -1;
 	rc = query_next(&q, sel->f);
 	if (rc == 1 && filter_needs_test(&sel->filter))
@@ -313,6 +325,8 @@ static int add_below(struct selection *sel)
 	if (rc != 1)
 		return rc;
 	sel->tests_ancestor = filter->ancestor_n != 0 && (filter->parent_n != 0 || top.parent_n != 0);
+	if (top.parent_n == 0 && filter->parent_n == 0) /* a whole project */
+		return add_ranges(sel, top.root_n);
 	rc = filter->parent_n != 0 ? add_children(sel, top_n, &list) : collect_subtree(sel, top_n, &list);
 	if (rc < 0)
 		return -1;
@@ -321,14 +335,75 @@ static int add_below(struct selection *sel)
 	return add_ranges(sel, top.root_n);
 }
 
+/* by item_text_type, and by (tag, item_n) */
+SQL(SQL_OF_TYPE, "SELECT n FROM item_text WHERE type = $1 ORDER BY n LIMIT $2");
+SQL(SQL_OF_TAG, "SELECT item_n FROM item_tag WHERE tag = $1 ORDER BY item_n LIMIT $2");
+
+static bool list_holds(const struct list *list, int64_t n)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].n == n)
+			return true;
+	return false;
+}
+
+/* Items with this type or tag: 1 all of them, 0 the list would grow too long. */
+static int add_having(struct selection *sel, const char *sql, struct str value, struct list *list)
+{
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(sel->s, &q, sel->f, sql, "si", value, (int64_t)LIMIT_SELECT_WALK + 1) != 0)
+		return -1;
+	while ((rc = query_next(&q, sel->f)) == 1) {
+		struct candidate item;
+		int64_t n = col_int(&q, 0);
+
+		if (list->n >= LIMIT_SELECT_WALK)
+			return 0;
+		if (list_holds(list, n))
+			continue;
+		rc = load_candidate(sel->s, n, &item, sel->f);
+		if (rc < 0)
+			return -1;
+		if (rc == 1)
+			list_add(sel, list, &item);
+	}
+	return rc < 0 ? -1 : 1;
+}
+
+/* A rare type or tag names the candidates itself: 1 they were added, 0 it is not rare. */
+static int add_rare(struct selection *sel)
+{
+	const struct filter_args *in = sel->wish->filter;
+	bool is_by_type = in->types.set;
+	const struct arg_strs *values = is_by_type ? &in->types : &in->tags;
+	struct list list = {0};
+	int rc = values->set;
+
+	for (size_t i = 0; i < values->n && rc == 1; i++)
+		rc = add_having(sel, is_by_type ? SQL_OF_TYPE : SQL_OF_TAG,
+			is_by_type ? values->v[i] : str_lower(sel->s->arena, values->v[i]), &list);
+	if (rc != 1)
+		return rc;
+	sel->tests_ancestor = sel->filter.ancestor_n != 0;
+	return streams_add_list(&sel->streams, list.v, list.n, sel->f) != 0 ? -1 : 1;
+}
+
 static int add_sources(struct selection *sel)
 {
 	const struct filter *filter = &sel->filter;
+	int rc = add_rare(sel);
+
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
 
 	if (filter->parent_n != 0 || filter->ancestor_n != 0)
 		return filter->is_roots_only ? 0 : add_below(sel);
 	if (filter->root_n != 0)
 		return add_project(sel, filter->root_n);
+	if (sel->wish->is_claim && sel->call->caller->seat.run_n != 0) /* it may write nowhere else */
+		return add_project(sel, sel->call->caller->seat.root_n);
 	return add_projects(sel);
 }
 
@@ -362,39 +437,66 @@ int select_check_roles(const struct filter_args *filter, struct str path, struct
 	return 0;
 }
 
+/* The filter without its ancestor, which is looked at here: the general form probes the size of the subtree. */
+static int prepare(struct selection *sel, struct filter_args *room)
+{
+	const struct filter_args *in = sel->wish->filter;
+	struct item top;
+
+	*room = *in;
+	room->ancestor = (struct arg_str){.set = false};
+	if (filter_prepare(sel->s, sel->call, room, sel->wish->path, &sel->filter, sel->f) != 0 ||
+		caller_row(sel->s, sel->call, &sel->me, sel->f) != 0)
+		return -1;
+	if (!in->ancestor.set)
+		return 0;
+	if (item_find(sel->s, sel->call, in->ancestor.v,
+		    str_printf(sel->f->arena, "%.*sancestorId", STRF(sel->wish->path)), &top, sel->f) != 0)
+		return -1;
+	sel->filter.ancestor_n = top.n;
+	return 0;
+}
+
+static int look_at_all(struct selection *sel, struct selected *out)
+{
+	for (int64_t looked_at = 0; out->n < sel->wish->limit; looked_at++) {
+		struct candidate item;
+		int rc = streams_next(&sel->streams, &item, sel->f);
+
+		if (rc != 1)
+			return rc;
+		out->is_cut = looked_at == LIMIT_SELECT_SCAN;
+		if (out->is_cut)
+			return 0;
+		if (test(sel, &item, out) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 int select_items(struct snapshot *s, struct call *call, const struct wish *wish, struct selected *out,
 	struct failure *f)
 {
 	struct above above = {0};
 	struct selection sel = {.s = s, .call = call, .wish = wish, .above = &above, .f = f};
 	struct selected found = {.v = ARENA_ARRAY(s->arena, int64_t, wish->limit + 1)};
-	struct candidate item;
-	int rc = 0;
+	struct filter_args filter;
+	int rc;
 
-	if (select_check_roles(wish->filter, wish->path, f) != 0 ||
-		filter_prepare(s, call, wish->filter, wish->path, &sel.filter, f) != 0 ||
-		caller_row(s, call, &sel.me, f) != 0)
+	sel.path = ARENA_ARRAY(s->arena, struct verdict, LIMIT_DEPTH + 1);
+	if (select_check_roles(wish->filter, wish->path, f) != 0 || prepare(&sel, &filter) != 0)
 		return -1;
 	sel.roles = bits_of(&wish->filter->roles, 1, 1u << (ROLE_QUEUE + 1));
 	sel.priorities = bits_of(&wish->filter->priorities, 0, 7);
 	sel.is_plain = is_plain(wish->filter);
 	sel.streams = (struct streams){.s = s, .order = wish->order};
-	if (add_sources(&sel) != 0)
-		return -1;
-	for (int64_t looked_at = 0; found.n < wish->limit; looked_at++) {
-		rc = streams_next(&sel.streams, &item, f);
-		if (rc != 1)
-			break;
-		found.is_cut = looked_at == LIMIT_SELECT_SCAN;
-		if (found.is_cut)
-			break;
-		if (test(&sel, &item, &found) != 0)
-			return -1;
-	}
-	if (rc < 0)
-		return -1;
-	*out = found;
-	return 0;
+	rc = add_sources(&sel);
+	if (rc == 0)
+		rc = look_at_all(&sel, &found);
+	streams_finish(&sel.streams);
+	if (rc == 0)
+		*out = found;
+	return rc;
 }
 
 void selected_write_none(struct json_writer *w, const struct selected *selected)

@@ -15,8 +15,8 @@ SQL(SQL_READY_NEWEST,
 	" AND priority = $3 AND complexity = $4 AND (created_at, n) < ($5, $6)"
 	" ORDER BY created_at DESC, n DESC LIMIT $7");
 SQL(SQL_READY_GROUP,
-	"SELECT priority, complexity FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
-	" AND (priority, complexity) > ($3, $4) ORDER BY priority, complexity LIMIT 1");
+	"SELECT complexity FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
+	" AND priority = $3 AND complexity > $4 ORDER BY complexity LIMIT 1");
 /* by item_root_ready */
 SQL(SQL_ROOT_READY,
 	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE parent_n IS NULL AND role = $1"
@@ -30,8 +30,8 @@ SQL(SQL_ROOT_READY_NEWEST,
 	" AND priority = $2 AND complexity = $3 AND (created_at, n) < ($4, $5)"
 	" ORDER BY created_at DESC, n DESC LIMIT $6");
 SQL(SQL_ROOT_READY_GROUP,
-	"SELECT priority, complexity FROM item WHERE parent_n IS NULL AND role = $1"
-	" AND (priority, complexity) > ($2, $3) ORDER BY priority, complexity LIMIT 1");
+	"SELECT complexity FROM item WHERE parent_n IS NULL AND role = $1"
+	" AND priority = $2 AND complexity > $3 ORDER BY complexity LIMIT 1");
 
 void candidate_read(const struct query *q, struct candidate *out)
 {
@@ -78,12 +78,11 @@ static struct candidate start_of(const struct streams *streams, const struct str
 	return start;
 }
 
-static int open_batch(struct streams *streams, const struct stream *stream, const struct candidate *from,
-	struct query *q, struct failure *f)
+static int open_range(struct streams *streams, const struct stream *stream, const struct candidate *from,
+	int64_t limit, struct query *q, struct failure *f)
 {
 	bool is_newest = streams->order == SELECT_NEWEST;
 	int64_t role = stream->role;
-	int64_t limit = (int64_t)stream->batch;
 
 	if (streams->order == SELECT_BY_PRIORITY) {
 		int64_t last = stream->priority < 0 ? PRIORITY_LOW : stream->priority;
@@ -101,26 +100,55 @@ static int open_batch(struct streams *streams, const struct stream *stream, cons
 		stream->root_n, role, stream->priority, stream->complexity, from->created_at, from->n, limit);
 }
 
-static int refill(struct streams *streams, struct stream *stream, struct failure *f)
+static void close_range(struct streams *streams, struct stream *stream)
 {
-	AUTO(query_endp) struct query q = {0};
+	if (!stream->is_open)
+		return;
+	query_end(&stream->query);
+	stream->is_open = false;
+	streams->open_count--;
+}
+
+/* Behind the last row that was read; the first row alone when nothing was. */
+static int start_range(struct streams *streams, struct stream *stream, struct failure *f)
+{
 	struct candidate from =
 		stream->count > 0 ? stream->rows[stream->count - 1] : start_of(streams, stream);
-	size_t room = stream->batch;
-	int rc;
+	bool may_stay = stream->count > 0 && streams->open_count < STREAMS_OPEN;
+	int64_t limit = may_stay ? LIMIT_SELECT_SCAN + 1 : (int64_t)stream->batch;
 
-	if (open_batch(streams, stream, &from, &q, f) != 0)
+	if (open_range(streams, stream, &from, limit, &stream->query, f) != 0)
 		return -1;
-	if (stream->count < room) /* the first time, or the batch grew */
-		stream->rows = ARENA_ARRAY(streams->s->arena, struct candidate, room);
+	stream->is_open = true;
+	streams->open_count++;
+	return 0;
+}
+
+/* The first row is often enough; who reads on reads more. */
+static int refill(struct streams *streams, struct stream *stream, struct failure *f)
+{
+	bool is_first = stream->count == 0;
+	int rc = 1;
+
+	if (!stream->is_open && start_range(streams, stream, f) != 0)
+		return -1;
+	if (stream->count < stream->batch)
+		stream->rows = ARENA_ARRAY(streams->s->arena, struct candidate, stream->batch);
 	stream->count = 0;
 	stream->at = 0;
-	while ((rc = query_next(&q, f)) == 1)
-		candidate_read(&q, &stream->rows[stream->count++]);
-	stream->is_ended = stream->count < room;
-	/* The first row is often enough; who reads on reads more. */
+	while (stream->count < stream->batch && (rc = query_next(&stream->query, f)) == 1)
+		candidate_read(&stream->query, &stream->rows[stream->count++]);
+	stream->is_ended = stream->count < stream->batch;
+	if (is_first || stream->is_ended || streams->open_count > STREAMS_OPEN)
+		close_range(streams, stream);
 	stream->batch = STREAM_BATCH;
-	return rc;
+	return rc < 0 ? -1 : 0;
+}
+
+void streams_finish(struct streams *streams)
+{
+	for (size_t i = 0; i < streams->n; i++)
+		close_range(streams, streams->heap[i]);
 }
 
 /* ---- the merge ---- */
@@ -190,28 +218,33 @@ static int add(struct streams *streams, const struct stream *range, struct failu
 	return 0;
 }
 
+/* The next complexity that occurs: 1, 0 none, -1 failure. */
+static int next_complexity(struct streams *streams, const struct stream *range, int64_t *out, struct failure *f)
+{
+	int64_t role = range->role;
+
+	if (range->root_n == 0)
+		return query_int(streams->s, out, f, SQL_ROOT_READY_GROUP, "iii", role, range->priority,
+			range->complexity);
+	return query_int(streams->s, out, f, SQL_READY_GROUP, "iiii", range->root_n, role, range->priority,
+		range->complexity);
+}
+
 /* Oldest and newest: one range per priority and complexity that occur. */
 static int add_groups(struct streams *streams, int64_t root_n, enum role role, unsigned priorities,
 	struct failure *f)
 {
-	struct stream range = {.root_n = root_n, .role = role, .priority = -1};
+	for (int64_t priority = PRIORITY_HIGH; priority <= PRIORITY_LOW; priority++) {
+		struct stream range = {.root_n = root_n, .role = role, .priority = priority};
+		int rc = (priorities & 1u << priority) != 0;
 
-	for (;;) {
-		AUTO(query_endp) struct query q = {0};
-		int64_t wanted = role;
-		int rc;
-
-		rc = root_n == 0 ? query(streams->s, &q, f, SQL_ROOT_READY_GROUP, "iii", wanted,
-					   range.priority, range.complexity)
-				 : query(streams->s, &q, f, SQL_READY_GROUP, "iiii", root_n, wanted,
-					   range.priority, range.complexity);
-		if (rc != 0 || (rc = query_next(&q, f)) != 1)
-			return rc;
-		range.priority = col_int(&q, 0);
-		range.complexity = col_int(&q, 1);
-		if ((priorities & 1u << range.priority) && add(streams, &range, f) != 0)
+		while (rc == 1 && (rc = next_complexity(streams, &range, &range.complexity, f)) == 1)
+			if (add(streams, &range, f) != 0)
+				return -1;
+		if (rc < 0)
 			return -1;
 	}
+	return 0;
 }
 
 int streams_add(struct streams *streams, int64_t root_n, enum role role, unsigned priorities, struct failure *f)

@@ -12,6 +12,9 @@ struct candidate {
 };
 
 #define STREAM_BATCH 64
+/* Statements that stay open while their range is read on. Others begin again behind their last row, which the
+ * index cannot do exactly among rows of one moment. */
+#define STREAMS_OPEN 16
 
 /* One range: items below roots of one project (root_n), or roots themselves (root_n 0), of one role; oldest and
  * newest also fix priority and complexity, because the index has them before the time. */
@@ -24,6 +27,8 @@ struct stream {
 	size_t count, at;
 	size_t batch; /* rows asked for next time */
 	bool is_ended;
+	bool is_open;
+	struct query query; /* while is_open */
 };
 
 struct streams {
@@ -31,8 +36,11 @@ struct streams {
 	enum select_order order;
 	struct stream **heap; /* the one with the first candidate on top */
 	size_t n, room;
+	size_t open_count;
 };
 
+/* Close what is open; whatever was added, this must follow. */
+void streams_finish(struct streams *streams);
 /* Negative when `a` comes first. */
 int candidate_cmp(enum select_order order, const struct candidate *a, const struct candidate *b);
 

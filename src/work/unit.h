@@ -24,7 +24,7 @@ struct follow {
 struct unit {
 	struct tx *tx;
 	struct call *call;
-	/* Items that take their own turn later: no cascade is run on them. Sorted; may be NULL. */
+	/* Items that take their own turn later: no cascade is run on them. */
 	const int64_t *pending;
 	size_t pending_count;
 	/* found on the way */
@@ -64,9 +64,9 @@ void unit_write_cascades(struct unit *unit, struct json_writer *w);
  * item's rules do not name. */
 int unit_transition(struct unit *unit, const struct item *item, const struct ask *ask, const struct manner *manner,
 	struct move *out_move, struct applied *out, struct failure *f);
-/* transition.rejected, for gate_blocked and dependency_unmet; other failures leave no event. */
 /* "dispatch":{agent?,model?,effort?} of a phase, for the caller's seat where it has one; nothing when not set. */
 void dispatch_write(struct json_writer *w, struct call *call, const struct schema *schema, enum role role);
+/* transition.rejected, for gate_blocked and dependency_unmet; other failures leave no event. */
 int rejected_record(struct tx *tx, const struct item *item, struct str word, const struct failure *why,
 	struct failure *f);
 

@@ -1,7 +1,7 @@
 /* dais-mcp-fixture --listen HOST:PORT | --lines
  *
- * Loopback only, everything in memory. `Authorization: Bearer NAME` makes NAME the principal; `refused` is
- * refused, `soon` expires after half a second. */
+ * Loopback only, everything in memory. `Authorization: Bearer NAME` makes NAME the principal;
+ * `refused` is refused, `soon` expires after half a second. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "fixture.h"
@@ -75,7 +75,8 @@ static int on_head(struct http_exchange *x, void *context, size_t *max_body)
 	}
 	if (str_eq(http_header(x, "Authorization", NULL), STR("Bearer refused"))) {
 		n = http_guard_fields(app->guard, x, fields);
-		fields[n++] = (struct http_field){"WWW-Authenticate", STR("Bearer realm=\"fixture\"")};
+		fields[n++] =
+			(struct http_field){"WWW-Authenticate", STR("Bearer realm=\"fixture\"")};
 		http_reply(x, 401, fields, n, STR("{}"));
 		return -1;
 	}
@@ -107,16 +108,20 @@ static int serve(struct app *app, const char *address)
 		.loopback_origins = true,
 		.refuses_origins = true,
 		.methods = "GET, POST, DELETE, OPTIONS",
-		.request_headers = "Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, "
-				   "Mcp-Name, Last-Event-ID, traceparent, tracestate",
+		.request_headers =
+			"Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, "
+			"Mcp-Name, Last-Event-ID, traceparent, tracestate",
 		.request_header_prefix = "Mcp-Param-",
 		.exposed_headers = "Mcp-Session-Id, WWW-Authenticate, Retry-After",
 		.max_age_s = 600,
 	};
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	const struct str listen = str_of(address);
-	struct http_options options = {
-		.listen = &listen, .listen_count = 1, .on_head = on_head, .on_request = on_request, .app = app};
+	struct http_options options = {.listen = &listen,
+		.listen_count = 1,
+		.on_head = on_head,
+		.on_request = on_request,
+		.app = app};
 	struct http_server *http;
 	struct failure f;
 
@@ -173,7 +178,8 @@ int main(int argc, char **argv)
 {
 	struct mcp_settings settings = {
 		.handlers = &handlers,
-		.server_info = STR("{\"name\":\"dais-mcp-fixture\",\"version\":\"" DAIS_VERSION "\"}"),
+		.server_info =
+			STR("{\"name\":\"dais-mcp-fixture\",\"version\":\"" DAIS_VERSION "\"}"),
 		.offers_tasks = true,
 		.lists_are_public = true,
 	};
@@ -192,13 +198,15 @@ int main(int argc, char **argv)
 		fixture_tasks_init(app.mcp);
 		rc = lines(&app);
 	} else if (argc == 3 && strcmp(argv[1], "--listen") == 0 &&
-		(strncmp(argv[2], "127.0.0.1:", 10) == 0 || strncmp(argv[2], "localhost:", 10) == 0)) {
+		   (strncmp(argv[2], "127.0.0.1:", 10) == 0 ||
+			   strncmp(argv[2], "localhost:", 10) == 0)) {
 		(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 		app.mcp = mcp_server_create(&settings);
 		fixture_tasks_init(app.mcp);
 		rc = serve(&app, argv[2]);
 	} else {
-		(void)fprintf(stderr, "usage: dais-mcp-fixture --listen 127.0.0.1:PORT | --lines\n");
+		(void)fprintf(
+			stderr, "usage: dais-mcp-fixture --listen 127.0.0.1:PORT | --lines\n");
 		return 64;
 	}
 	mcp_server_destroy(app.mcp);

@@ -1,5 +1,5 @@
-/* tests/conformance/fixture.h - a server with the tools, resources and prompts that the official conformance
- * program calls by name. It is the protocol library and nothing of the product. */
+/* tests/conformance/fixture.h - a server with the tools, resources and prompts that the official
+ * conformance program calls by name. It is the protocol library and nothing of the product. */
 #ifndef DAIS_TESTS_FIXTURE_H
 #define DAIS_TESTS_FIXTURE_H
 
@@ -45,7 +45,7 @@ void fixture_complete(struct mcp_request *req, const struct mcp_completion *what
 void ask_prompt(struct mcp_request *req);
 /* Name given by inputResponses.user_name, or absent. */
 struct str given_name(const struct mcp_request *req);
-#define ASK_NAME \
+#define ASK_NAME                                                                                                              \
 	"{\"user_name\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"What is your name?\"," \
 	"\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}}}}"
 
@@ -54,7 +54,7 @@ void fixture_task_input(void *app, struct str task_id, struct str key, const jso
 void fixture_task_cancel(void *app, struct str task_id);
 void fixture_tasks_init(struct mcp_server *server);
 
-#define PNG_BASE64 \
+#define PNG_BASE64                                                                                 \
 	"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 #endif

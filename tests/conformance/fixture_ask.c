@@ -1,11 +1,14 @@
-/* Tools that ask the client: legacy ones by a request of their own, modern ones by input_required. */
+/* Tools that ask the client: legacy ones by a request of their own, modern ones by input_required.
+ */
 #include "base/limits.h"
 #include "fixture.h"
 
-#define NAME_SCHEMA "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}"
-#define ELICIT(message, schema) \
-	"{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"" message "\",\"requestedSchema\":" schema "}}"
-#define SAMPLE(text, tokens) \
+#define NAME_SCHEMA                                                                                \
+	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}"
+#define ELICIT(message, schema)                                                                    \
+	"{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"" message  \
+	"\",\"requestedSchema\":" schema "}}"
+#define SAMPLE(text, tokens)                                                                                                  \
 	"{\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\"," \
 	"\"text\":\"" text "\"}}],\"maxTokens\":" tokens "}}"
 #define ROOTS "{\"method\":\"roots/list\",\"params\":{}}"
@@ -14,7 +17,8 @@
 
 static void sampled(struct mcp_request *req, void *context, const json_t *result)
 {
-	const char *text = json_string_value(json_object_get(json_object_get(result, "content"), "text"));
+	const char *text =
+		json_string_value(json_object_get(json_object_get(result, "content"), "text"));
 
 	(void)context;
 	finish_text(req, text == NULL, "LLM response: %s", text == NULL ? "none" : text);
@@ -140,7 +144,8 @@ static void modern_elicitation(struct mcp_request *req, const json_t *arguments)
 
 	(void)arguments;
 	if (name.p == NULL)
-		mcp_finish_input_required(req, STR("{\"user_name\":" ELICIT("What is your name?", NAME_SCHEMA) "}"),
+		mcp_finish_input_required(req,
+			STR("{\"user_name\":" ELICIT("What is your name?", NAME_SCHEMA) "}"),
 			STR_NONE);
 	else
 		finish_text(req, false, "Hello, %.*s!", STRF(name));
@@ -154,7 +159,9 @@ static void modern_sampling(struct mcp_request *req, const json_t *arguments)
 	(void)arguments;
 	if (given == NULL)
 		mcp_finish_input_required(req,
-			STR("{\"capital_question\":" SAMPLE("What is the capital of France?", "100") "}"), STR_NONE);
+			STR("{\"capital_question\":" SAMPLE(
+				"What is the capital of France?", "100") "}"),
+			STR_NONE);
 	else
 		finish_text(req, false, "The model said: %.*s", STRF(text));
 }
@@ -167,7 +174,8 @@ static void modern_roots(struct mcp_request *req, const json_t *arguments)
 	if (!json_is_array(roots))
 		mcp_finish_input_required(req, STR("{\"client_roots\":" ROOTS "}"), STR_NONE);
 	else
-		finish_text(req, false, "Roots: %.*s", STRF(json_canonical(mcp_request_arena(req), roots)));
+		finish_text(req, false, "Roots: %.*s",
+			STRF(json_canonical(mcp_request_arena(req), roots)));
 }
 
 static void modern_state(struct mcp_request *req, const json_t *arguments)
@@ -185,10 +193,12 @@ static void modern_state(struct mcp_request *req, const json_t *arguments)
 static void modern_inputs(struct mcp_request *req, const json_t *arguments)
 {
 	(void)arguments;
-	if (answer(req, "user_name") == NULL || answer(req, "greeting") == NULL || answer(req, "client_roots") == NULL)
+	if (answer(req, "user_name") == NULL || answer(req, "greeting") == NULL ||
+		answer(req, "client_roots") == NULL)
 		mcp_finish_input_required(req,
-			STR("{\"user_name\":" ELICIT("What is your name?", NAME_SCHEMA) ",\"greeting\":" SAMPLE(
-				"Generate a greeting", "50") ",\"client_roots\":" ROOTS "}"),
+			STR("{\"user_name\":" ELICIT("What is your name?",
+				NAME_SCHEMA) ",\"greeting\":" SAMPLE("Generate a greeting",
+				"50") ",\"client_roots\":" ROOTS "}"),
 			STR("inputs"));
 	else
 		finish_text(req, false, "Everything was answered by %.*s", STRF(given_name(req)));
@@ -201,14 +211,17 @@ static void modern_rounds(struct mcp_request *req, const json_t *arguments)
 
 	(void)arguments;
 	if (str_starts(state, STR("2 ")) && color.p != NULL)
-		finish_text(req, false, "%.*s likes %.*s", (int)state.n - 2, state.p + 2, STRF(color));
+		finish_text(
+			req, false, "%.*s likes %.*s", (int)state.n - 2, state.p + 2, STRF(color));
 	else if (state.p != NULL && answer(req, "step1") != NULL)
 		mcp_finish_input_required(req,
 			STR("{\"step2\":" ELICIT("Step 2: What is your favorite color?",
 				"{\"type\":\"object\",\"properties\":{\"color\":{\"type\":\"string\"}},\"required\":[\"color\"]}") "}"),
-			str_printf(mcp_request_arena(req), "2 %.*s", STRF(answer_text(req, "step1", "name"))));
+			str_printf(mcp_request_arena(req), "2 %.*s",
+				STRF(answer_text(req, "step1", "name"))));
 	else
-		mcp_finish_input_required(req, STR("{\"step1\":" ELICIT("Step 1: What is your name?", NAME_SCHEMA) "}"),
+		mcp_finish_input_required(req,
+			STR("{\"step1\":" ELICIT("Step 1: What is your name?", NAME_SCHEMA) "}"),
 			STR("1"));
 }
 
@@ -254,13 +267,16 @@ void ask_prompt(struct mcp_request *req)
 		return;
 	}
 	buf_init(&out, arena, SIZE_MAX);
-	buf_add_str(&out, STR("\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Use this context: "));
+	buf_add_str(&out,
+		STR("\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Use this context: "));
 	json_escape(&out, context);
 	buf_add_str(&out, STR("\"}}]"));
 	mcp_finish_result(req, buf_str(&out));
 }
 
-#define ONE_STRING(name) "{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"string\"}},\"required\":[\"" name "\"]}"
+#define ONE_STRING(name)                                                                           \
+	"{\"type\":\"object\",\"properties\":{\"" name                                             \
+	"\":{\"type\":\"string\"}},\"required\":[\"" name "\"]}"
 
 /* clang-format off */
 const struct fixture_tool ask_tools[] = {

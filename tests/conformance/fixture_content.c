@@ -63,12 +63,14 @@ bool fixture_resource_visible(void *app, const struct mcp_caller *caller, struct
 
 	(void)app;
 	(void)caller;
-	return mcp_uri_eq(uri, STR("test://static-text")) || mcp_uri_eq(uri, STR("test://static-binary")) ||
-		mcp_uri_eq(uri, STR("test://watched-resource")) || match_template(arena, uri, &id);
+	return mcp_uri_eq(uri, STR("test://static-text")) ||
+	       mcp_uri_eq(uri, STR("test://static-binary")) ||
+	       mcp_uri_eq(uri, STR("test://watched-resource")) || match_template(arena, uri, &id);
 }
 
 /* [{"uri","mimeType",kind:text}] */
-static void finish_one(struct mcp_request *req, struct str uri, const char *mime, const char *kind, struct str text)
+static void finish_one(struct mcp_request *req, struct str uri, const char *mime, const char *kind,
+	struct str text)
 {
 	struct buf out;
 	struct json_writer w;
@@ -122,12 +124,14 @@ void fixture_resource_read(struct mcp_request *req, struct str uri)
 static void finish_messages(struct mcp_request *req, struct str first, struct str second)
 {
 	struct arena *arena = mcp_request_arena(req);
-	struct str more = second.p == NULL
-		? STR("")
-		: str_printf(arena, ",{\"role\":\"user\",\"content\":%.*s}", STRF(second));
+	struct str more =
+		second.p == NULL
+			? STR("")
+			: str_printf(arena, ",{\"role\":\"user\",\"content\":%.*s}", STRF(second));
 
-	mcp_finish_result(req,
-		str_printf(arena, "\"messages\":[{\"role\":\"user\",\"content\":%.*s}%.*s]", STRF(first), STRF(more)));
+	mcp_finish_result(
+		req, str_printf(arena, "\"messages\":[{\"role\":\"user\",\"content\":%.*s}%.*s]",
+			     STRF(first), STRF(more)));
 }
 
 static struct str text_block(struct arena *arena, struct str text)
@@ -148,11 +152,13 @@ static void prompt_with_arguments(struct mcp_request *req, const json_t *argumen
 	struct str two = json_member_str(arguments, "arg2");
 
 	if (one.p == NULL || two.p == NULL)
-		mcp_finish_error(req, MCP_INVALID_PARAMS, STR("arg1 and arg2 are required."), STR_NONE);
+		mcp_finish_error(
+			req, MCP_INVALID_PARAMS, STR("arg1 and arg2 are required."), STR_NONE);
 	else
 		finish_messages(req,
 			text_block(arena,
-				str_printf(arena, "Prompt with arguments: arg1='%.*s', arg2='%.*s'", STRF(one), STRF(two))),
+				str_printf(arena, "Prompt with arguments: arg1='%.*s', arg2='%.*s'",
+					STRF(one), STRF(two))),
 			STR_NONE);
 }
 
@@ -164,7 +170,8 @@ static void prompt_with_resource(struct mcp_request *req, const json_t *argument
 	struct json_writer w;
 
 	if (uri.p == NULL) {
-		mcp_finish_error(req, MCP_INVALID_PARAMS, STR("resourceUri is required."), STR_NONE);
+		mcp_finish_error(
+			req, MCP_INVALID_PARAMS, STR("resourceUri is required."), STR_NONE);
 		return;
 	}
 	buf_init(&out, arena, SIZE_MAX);
@@ -177,7 +184,8 @@ static void prompt_with_resource(struct mcp_request *req, const json_t *argument
 	jw_ktext(&w, "text", "Embedded resource content for testing.");
 	jw_object_end(&w);
 	jw_object_end(&w);
-	finish_messages(req, buf_str(&out), text_block(arena, STR("Please process the embedded resource above.")));
+	finish_messages(req, buf_str(&out),
+		text_block(arena, STR("Please process the embedded resource above.")));
 }
 
 void fixture_prompt_get(struct mcp_request *req, struct str name, const json_t *arguments)
@@ -185,18 +193,22 @@ void fixture_prompt_get(struct mcp_request *req, struct str name, const json_t *
 	struct arena *arena = mcp_request_arena(req);
 
 	if (str_eq(name, STR("test_simple_prompt")))
-		finish_messages(req, text_block(arena, STR("This is a simple prompt for testing.")), STR_NONE);
+		finish_messages(req, text_block(arena, STR("This is a simple prompt for testing.")),
+			STR_NONE);
 	else if (str_eq(name, STR("test_prompt_with_arguments")))
 		prompt_with_arguments(req, arguments);
 	else if (str_eq(name, STR("test_prompt_with_embedded_resource")))
 		prompt_with_resource(req, arguments);
 	else if (str_eq(name, STR("test_prompt_with_image")))
-		finish_messages(req, STR("{\"type\":\"image\",\"data\":\"" PNG_BASE64 "\",\"mimeType\":\"image/png\"}"),
+		finish_messages(req,
+			STR("{\"type\":\"image\",\"data\":\"" PNG_BASE64
+			    "\",\"mimeType\":\"image/png\"}"),
 			text_block(arena, STR("Please analyze the image above.")));
 	else if (str_eq(name, STR("test_input_required_result_prompt")))
 		ask_prompt(req);
 	else
-		mcp_finish_error(req, MCP_INVALID_PARAMS, STR("There is no such prompt."), STR_NONE);
+		mcp_finish_error(
+			req, MCP_INVALID_PARAMS, STR("There is no such prompt."), STR_NONE);
 }
 
 void fixture_complete(struct mcp_request *req, const struct mcp_completion *what)
@@ -205,10 +217,11 @@ void fixture_complete(struct mcp_request *req, const struct mcp_completion *what
 	struct str fitting[3];
 	size_t n = 0;
 	bool known = what->of_prompt ? str_eq(what->ref, STR("test_prompt_with_arguments"))
-				     : str_eq(what->ref, STR("test://template/{id}/data"));
+	                             : str_eq(what->ref, STR("test://template/{id}/data"));
 
 	if (!known) {
-		mcp_finish_error(req, MCP_INVALID_PARAMS, STR("There is no such prompt or template."), STR_NONE);
+		mcp_finish_error(req, MCP_INVALID_PARAMS,
+			STR("There is no such prompt or template."), STR_NONE);
 		return;
 	}
 	for (size_t i = 0; i < 3 && str_starts(what->argument, STR("arg")); i++)

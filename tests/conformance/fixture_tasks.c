@@ -115,8 +115,10 @@ static void protocol_error_job(struct mcp_request *req, const json_t *arguments)
 	begin_job(req, 200, (struct job){.fails = true});
 }
 
-#define CONFIRM(key, text) \
-	"\"" key "\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"" text "\"," \
+#define CONFIRM(key, text)                                                                              \
+	"\"" key                                                                                        \
+	"\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"" text       \
+	"\","                                                                                           \
 	"\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"confirm\":{\"type\":\"boolean\"}}," \
 	"\"required\":[\"confirm\"]}}}"
 
@@ -137,7 +139,8 @@ static void confirm_delete(struct mcp_request *req, const json_t *arguments)
 static void multi_input(struct mcp_request *req, const json_t *arguments)
 {
 	(void)arguments;
-	ask_in_task(req, STR("{" CONFIRM("first", "The first question") "," CONFIRM("second", "The second question") "}"));
+	ask_in_task(req, STR("{" CONFIRM("first", "The first question") "," CONFIRM(
+				 "second", "The second question") "}"));
 }
 
 /* Two questions: the job is over with the last one. The fixture keeps no more than that. */
@@ -174,7 +177,7 @@ static void tool_with_task(struct mcp_request *req, const json_t *arguments)
 }
 
 #define ONE_STRING(name) "{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"string\"}}}"
-#define SECONDS \
+#define SECONDS                                                                                    \
 	"{\"type\":\"object\",\"properties\":{\"seconds\":{\"type\":\"number\"},\"label\":{\"type\":\"string\"}}}"
 
 /* clang-format off */

@@ -36,14 +36,18 @@ static void image_content(struct mcp_request *req, const json_t *arguments)
 {
 	(void)arguments;
 	mcp_finish_tool_content(req,
-		STR("[{\"type\":\"image\",\"data\":\"" PNG_BASE64 "\",\"mimeType\":\"image/png\"}]"), STR_NONE, false);
+		STR("[{\"type\":\"image\",\"data\":\"" PNG_BASE64
+		    "\",\"mimeType\":\"image/png\"}]"),
+		STR_NONE, false);
 }
 
 static void audio_content(struct mcp_request *req, const json_t *arguments)
 {
 	(void)arguments;
 	mcp_finish_tool_content(req,
-		STR("[{\"type\":\"audio\",\"data\":\"" WAV_BASE64 "\",\"mimeType\":\"audio/wav\"}]"), STR_NONE, false);
+		STR("[{\"type\":\"audio\",\"data\":\"" WAV_BASE64
+		    "\",\"mimeType\":\"audio/wav\"}]"),
+		STR_NONE, false);
 }
 
 static void embedded_resource(struct mcp_request *req, const json_t *arguments)
@@ -179,25 +183,28 @@ static void echo(struct mcp_request *req, const json_t *arguments)
 	mcp_finish_tool(req, json_canonical(mcp_request_arena(req), arguments), false);
 }
 
-static const struct mcp_header_param region_header[] = {{STR("region"), STR("Region")}, {STR("level"), STR("Level")}};
+static const struct mcp_header_param region_header[] = {
+	{STR("region"), STR("Region")}, {STR("level"), STR("Level")}};
 
-#define SCHEMA_2020 \
-	"{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\"," \
-	"\"$defs\":{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{\"street\":" \
-	"{\"type\":\"string\"},\"city\":{\"type\":\"string\"}}}}," \
-	"\"properties\":{\"name\":{\"type\":\"string\"},\"address\":{\"$ref\":\"#/$defs/address\"}," \
+#define SCHEMA_2020                                                                                               \
+	"{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","                      \
+	"\"$defs\":{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{\"street\":"      \
+	"{\"type\":\"string\"},\"city\":{\"type\":\"string\"}}}},"                                                \
+	"\"properties\":{\"name\":{\"type\":\"string\"},\"address\":{\"$ref\":\"#/$defs/address\"},"              \
 	"\"contactMethod\":{\"type\":\"string\",\"enum\":[\"phone\",\"email\"]},\"phone\":{\"type\":\"string\"}," \
-	"\"email\":{\"type\":\"string\"}}," \
-	"\"allOf\":[{\"anyOf\":[{\"required\":[\"phone\"]},{\"required\":[\"email\"]}]}]," \
-	"\"if\":{\"properties\":{\"contactMethod\":{\"const\":\"phone\"}},\"required\":[\"contactMethod\"]}," \
+	"\"email\":{\"type\":\"string\"}},"                                                                       \
+	"\"allOf\":[{\"anyOf\":[{\"required\":[\"phone\"]},{\"required\":[\"email\"]}]}],"                        \
+	"\"if\":{\"properties\":{\"contactMethod\":{\"const\":\"phone\"}},\"required\":[\"contactMethod\"]},"     \
 	"\"then\":{\"required\":[\"phone\"]},\"else\":{\"required\":[\"email\"]},\"additionalProperties\":false}"
 
-#define SCHEMA_HEADER \
+#define SCHEMA_HEADER                                                                                        \
 	"{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"}," \
 	"\"level\":{\"type\":\"integer\",\"x-mcp-header\":\"Level\"}},\"required\":[\"region\"]}"
 
-#define SCHEMA_URI "{\"type\":\"object\",\"properties\":{\"uri\":{\"type\":\"string\"}},\"required\":[\"uri\"]}"
-#define SCHEMA_BYTES "{\"type\":\"object\",\"properties\":{\"bytes\":{\"type\":\"integer\"}},\"required\":[\"bytes\"]}"
+#define SCHEMA_URI                                                                                 \
+	"{\"type\":\"object\",\"properties\":{\"uri\":{\"type\":\"string\"}},\"required\":[\"uri\"]}"
+#define SCHEMA_BYTES                                                                               \
+	"{\"type\":\"object\",\"properties\":{\"bytes\":{\"type\":\"integer\"}},\"required\":[\"bytes\"]}"
 
 /* clang-format off */
 const struct fixture_tool plain_tools[] = {
@@ -231,7 +238,8 @@ static const struct fixture_tool *find(struct str name)
 	const struct {
 		const struct fixture_tool *tools;
 		size_t n;
-	} tables[] = {{plain_tools, plain_tool_count}, {ask_tools, ask_tool_count}, {task_tools, task_tool_count}};
+	} tables[] = {{plain_tools, plain_tool_count}, {ask_tools, ask_tool_count},
+		{task_tools, task_tool_count}};
 
 	for (size_t k = 0; k < 3; k++)
 		for (size_t i = 0; i < tables[k].n; i++)

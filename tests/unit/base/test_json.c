@@ -126,7 +126,7 @@ static void test_what_is_written_can_be_read(void **state)
 	assert_null(json_object_get(back, "absent"));
 }
 
-static struct str written(struct failure *f)
+static const char *written(struct failure *f)
 {
 	struct json_writer w;
 	struct buf out;
@@ -134,7 +134,7 @@ static struct str written(struct failure *f)
 	buf_init(&out, f->arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	failure_write(f, &w);
-	return buf_str(&out);
+	return str_z(f->arena, buf_str(&out));
 }
 
 static void test_all_bad_fields_are_listed_with_their_paths(void **state)
@@ -147,7 +147,7 @@ static void test_all_bad_fields_are_listed_with_their_paths(void **state)
 	assert_int_equal(fail_field(&f, STR("title"), STR_NONE, "must not be %s", "blank"), -1);
 	(void)fail_field(&f, STR("complexity"), STR("11"), "must be from 1 to 10");
 	(void)fail_under(&f, "ops[%d].", 3);
-	assert_string_equal(written(&f).p,
+	assert_string_equal(written(&f),
 		"{\"code\":\"invalid_request\",\"kind\":\"permanent\",\"message\":\"2 fields are wrong; the first: "
 		"ops[3].title: must not be blank.\",\"fix\":\"Correct the fields in detail.fields.\",\"detail\":{\"fields\":["
 		"{\"field\":\"ops[3].title\",\"reason\":\"must not be blank\"},{\"field\":\"ops[3].complexity\",\"reason\":"
@@ -179,8 +179,8 @@ static void test_the_fix_names_what_the_detail_knows(void **state)
 	(void)fail(&f, FAIL_NOTE_TOO_LONG, "The note is too long.");
 	fail_detail_str(&f, "key", STR("a\"b"));
 	fail_detail_int(&f, "max", 5000);
-	assert_non_null(strstr(written(&f).p, "\"fix\":\"Shorten to 5000.\""));
-	assert_non_null(strstr(written(&f).p, "\"detail\":{\"key\":\"a\\\"b\",\"max\":5000}"));
+	assert_non_null(strstr(written(&f), "\"fix\":\"Shorten to 5000.\""));
+	assert_non_null(strstr(written(&f), "\"detail\":{\"key\":\"a\\\"b\",\"max\":5000}"));
 }
 
 static void test_every_code_has_a_name_of_its_own(void **state)

@@ -217,13 +217,11 @@ static void what_a_cascade_unblocks_is_listed(void **state)
 	assert_int_equal(json_array_size(at(answer, "unblockedItems")), 1);
 }
 
-/* 3.19, with a project whose row cannot be parsed and no earlier parse: the item itself */
-static void rules_that_cannot_be_read_skip_the_cascade_with_a_warning(void **state)
+static void a_pin_on_rules_that_are_gone_is_a_conflict(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
 	json_t *answer;
 
-	/* A seat pinned to a version that is gone cannot resolve any rule. */
 	push_rules(x.e, x.top, gated);
 	x.e->callers[P1].seat = (struct seat_scope){
 		.run_n = 1, .root_n = x.top, .seat = STR("s"), .pinned_version = 77};
@@ -278,6 +276,48 @@ static void structural_operations_have_their_cascades(void **state)
 	assert_string_equal(state_of(x.e, x.f), "terminal done");
 }
 
+SQL(SQL_HIDE_RULES, "ALTER TABLE config RENAME TO hidden");
+
+static int hide_rules(struct tx *tx, void *arg, struct failure *f)
+{
+	(void)arg;
+	return tx_run(tx, f, SQL_HIDE_RULES, "") < 0 ? -1 : 0;
+}
+
+/* 3.19 */
+static void rules_that_cannot_be_read_are_not_no_gates(void **state)
+{
+	struct engine *e = *state;
+	int64_t item = make_item(e, 0, "x");
+	struct failure f;
+	json_t *answer;
+
+	assert_int_equal(in_tx(e, LOCAL, hide_rules, NULL, &f), 0);
+	answer = move(e, LOCAL, item, "start");
+	assert_refused(answer, "unavailable");
+	assert_true(int_at(answer, "error.detail.retryAfterMs") > 0);
+	assert_string_equal(state_of(e, item), "queue ");
+}
+
+static void a_cascade_without_rules_is_skipped_with_a_warning(void **state)
+{
+	struct family x = family(state, ROLE_WORK, NULL);
+	struct structural run = {.parent = x.f, .run = cascade_after_structure};
+	struct failure f;
+
+	assert_ok(move(x.e, LOCAL, x.a, "complete"));
+	assert_ok(move(x.e, LOCAL, x.b, "complete"));
+	structural(x.e, x.f, cascade_reopen_parent, STR("\"cascadeEvents\":[{"));
+	assert_int_equal(in_tx(x.e, LOCAL, hide_rules, NULL, &f), 0);
+	call_init(&run.call, x.e->arena, &x.e->callers[LOCAL], x.e->rules);
+	buf_init(&run.text, x.e->arena, SIZE_MAX);
+	assert_int_equal(in_tx(x.e, LOCAL, run_structural, &run, &f), 0);
+	assert_string_equal(run.call.warnings.first->code, "cascade_skipped");
+	assert_int_equal(run.text.n, 0);
+	assert_string_equal(state_of(x.e, x.f), "work ");
+	call_finish(&run.call);
+}
+
 /* ---- 4.24: a fault while the cascade is written undoes the child too ---- */
 
 SQL(SQL_BREAK, "CREATE TEMP TRIGGER no_cascade BEFORE UPDATE OF role ON item WHEN new.depth = 1 BEGIN"
@@ -318,7 +358,9 @@ int main(void)
 		T(reopening_a_child_reopens_its_parent_only),
 		T(a_cascade_takes_the_claim_of_the_parent_and_says_so),
 		T(what_a_cascade_unblocks_is_listed),
-		T(rules_that_cannot_be_read_skip_the_cascade_with_a_warning),
+		T(a_pin_on_rules_that_are_gone_is_a_conflict),
+		T(rules_that_cannot_be_read_are_not_no_gates),
+		T(a_cascade_without_rules_is_skipped_with_a_warning),
 		T(structural_operations_have_their_cascades),
 		T(a_fault_in_the_cascade_undoes_the_child),
 	};

@@ -285,6 +285,65 @@ static void the_generation_fences_a_late_agent(void **state)
 	assert_ok(run_op(e, P1, "transition", "{'itemId':'%s','trigger':'start','claimGen':2}", id_of(e, a)));
 }
 
+/* ---- 6.14, A01 (c) ---- */
+
+struct two_claims {
+	struct call call;
+	const char *first, *second;
+	struct arena *arena;
+	int second_rc;
+	enum failure_code second_code;
+};
+
+static int claim_both(struct tx *tx, void *arg, struct failure *f)
+{
+	struct two_claims *both = arg;
+	struct claim_args first = {.item = {.v = str_of(both->first), .set = true}};
+	struct claim_args second = {.item = {.v = str_of(both->second), .set = true}};
+	struct json_writer w;
+	struct failure why;
+	struct buf text;
+
+	buf_init(&text, both->arena, SIZE_MAX);
+	json_writer_init(&w, &text);
+	failure_init(&why, both->arena);
+	if (advance_claim(tx, &both->call, &first, &w, f) != 0)
+		return -1;
+	both->second_rc = advance_claim(tx, &both->call, &second, &w, &why);
+	both->second_code = why.code;
+	return 0;
+}
+
+static void a_call_makes_one_claim_and_keeps_it(void **state)
+{
+	struct engine *e = *state;
+	int64_t a = make_item(e, 0, "A");
+	int64_t b = make_item(e, 0, "B");
+	struct two_claims both = {.first = id_of(e, a), .second = id_of(e, b), .arena = e->arena};
+	struct failure f;
+
+	call_init(&both.call, e->arena, &e->callers[P1], e->rules);
+	assert_int_equal(in_tx(e, P1, claim_both, &both, &f), 0);
+	call_finish(&both.call);
+	assert_int_equal(both.second_rc, -1);
+	assert_int_equal(both.second_code, FAIL_INVALID_REQUEST);
+	assert_int_not_equal(load(e, a).claim_by, 0);
+	assert_int_equal(load(e, b).claim_by, 0);
+}
+
+static void a_lapsed_claim_on_an_item_that_ends_is_on_record(void **state)
+{
+	struct engine *e = *state;
+	int64_t a = make_item(e, 0, "A");
+
+	assert_ok(claim(e, P1, a, 1));
+	e->now += 1000;
+	assert_ok(move(e, P2, a, "complete"));
+	assert_int_equal(events_of(e, a, EVENT_CLAIM_EXPIRED), 1);
+	assert_int_equal(events_of(e, a, EVENT_CLAIM_RELEASED), 0);
+	assert_int_equal(load(e, a).claim_by, 0);
+}
+
 /* ---- 6.6, A01 (b) ---- */
 
 #define WORKERS 16
@@ -441,6 +500,8 @@ int main(void)
 		T(release_gives_back_and_tells_a_lapse),
 		T(a_lapse_is_on_record_once),
 		T(the_generation_fences_a_late_agent),
+		T(a_call_makes_one_claim_and_keeps_it),
+		T(a_lapsed_claim_on_an_item_that_ends_is_on_record),
 		T(racing_workers_never_share_an_item),
 		T(filters_and_places_are_respected),
 		T(a_large_subtree_is_found_through_its_project),
