@@ -134,13 +134,13 @@ static pid_t spawn(struct cli *cli, int *out_ready, int *out_errors, struct fail
 static int await_ready(struct cli *cli, int ready, int errors, struct failure *f)
 {
 	struct pollfd polled = {.fd = ready, .events = POLLIN};
+	struct str said;
 	char byte;
 
 	if (poll(&polled, 1, SPAWN_MS) > 0 && read(ready, &byte, 1) == 1)
 		return 0;
-	(void)fail(f, FAIL_NOT_REACHABLE, "The server could not be started: %.*s",
-		STRF(last_line(cli, errors)));
-	return -1;
+	said = last_line(cli, errors);
+	return fail(f, FAIL_NOT_REACHABLE, "The server could not be started: %.*s", STRF(said));
 }
 
 int client_connect_or_spawn(struct cli *cli, int *out_fd, struct failure *f)
