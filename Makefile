@@ -1,5 +1,5 @@
 # The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
-.PHONY: help run build test quick lint conformance fuzz install uninstall docs clean
+.PHONY: help run build test quick lint conformance fuzz bench install uninstall docs clean
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -13,6 +13,7 @@ help:
 	@echo 'make lint         clang-tidy and gcc -fanalyzer'
 	@echo 'make conformance  the official MCP conformance program against our protocol library'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
+	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
 	@echo 'make docs         write the reference pages anew from the tables of the code'
 	@echo 'make install      to PREFIX (default /usr/local)'
 
@@ -43,6 +44,10 @@ conformance:
 fuzz:
 	@scripts/setup test
 	scripts/fuzz $(or $(SECONDS_EACH),$(SECONDS),60)
+
+bench: build
+	ninja -C build -j $(JOBS) bench/load bench/streams bench/bare bench/fill
+	bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(BENCH)
 
 docs: build
 	ninja -C build -j $(JOBS) tests/tools/reference

@@ -15,7 +15,7 @@ struct str {
 };
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
-#define STRF(s) (int)(s).n, (s).p /* for "%.*s" */
+#define STRF(s) (int)(s).n, (s).p /* for "%.*s"; evaluates s twice */
 #define STR_NONE ((struct str){NULL, 0})
 
 static inline struct str str_of(const char *text)

@@ -80,6 +80,17 @@ int write_all(int fd, struct str bytes);
 /* The failure that an envelope's error describes. */
 int fail_from_envelope(struct cli *cli, const json_t *envelope, struct failure *f);
 
+/* Follow the event log until `settle` says so. While the server is away it is waited for, and nothing in
+ * between is missed. The views given to `take` are valid during the call. */
+struct following {
+	int64_t since; /* newest event known; 0: begin now */
+	void (*take)(void *context, struct str line);
+	/* After every event that was there, and after each connection: 0 goes on, 1 ends, -1 with *f. */
+	int (*settle)(void *context, struct failure *f);
+	void *context;
+};
+int follow_events(struct cli *cli, struct following *following, struct failure *f);
+
 /* ---- printing for people ---- */
 
 /* Text made safe for a terminal: control and direction characters are replaced; cut to `columns` (0: not). */

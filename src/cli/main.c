@@ -12,6 +12,8 @@ const struct command command_table[] = {
 	{"mcp-stdio", "an MCP server on stdin and stdout", cmd_mcp_stdio, false},
 	{"call", "call one tool", cmd_call, false},
 	{"status", "what the server is doing", cmd_status, false},
+	{"items", "show work items", cmd_items, false},
+	{"events", "follow what happens", cmd_events, false},
 	{"token", "create, list and revoke API tokens", cmd_token, false},
 	{"open", "open the status page, signed in", cmd_open, false},
 	{"backup", "copy the database while it is in use", cmd_backup, false},

@@ -530,6 +530,21 @@ struct tick {
 	int64_t again;
 };
 
+/* session->lock is held. */
+static void expire_readers(struct mcp_session *session, struct tick *tick)
+{
+	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next) {
+		int64_t left = stream->expires_at - clock_wall_ms();
+
+		if (!stream->is_general || stream->expires_at == 0 || stream->x == NULL)
+			continue;
+		if (left <= 0)
+			detach(session, stream);
+		else if (tick->now + left < tick->again)
+			tick->again = tick->now + left; /* the two clocks need not agree to the ms */
+	}
+}
+
 static void tick_one(struct mcp_session *session, void *context)
 {
 	struct tick *tick = context;
@@ -540,10 +555,7 @@ static void tick_one(struct mcp_session *session, void *context)
 	if (due < tick->again)
 		tick->again = due;
 	(void)pthread_mutex_lock(&session->lock);
-	for (struct replay *stream = session->streams; stream != NULL; stream = stream->next)
-		if (stream->is_general && stream->expires_at != 0 &&
-			stream->expires_at <= clock_wall_ms())
-			detach(session, stream);
+	expire_readers(session, tick);
 	due = replay_expire(session, tick->now);
 	(void)pthread_mutex_unlock(&session->lock);
 	if (due < tick->again)

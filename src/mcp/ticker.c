@@ -22,6 +22,27 @@ void ticker_by(struct mcp_server *server, int64_t at)
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
+static void tick_request(struct mcp_request *req, int64_t now)
+{
+	int64_t at = atomic_load(&req->wake_at);
+
+	/* A subscription ends with its credential; a call may finish. Asked again until the wall clock
+	 * agrees: it is not the clock we sleep by. */
+	if (req->caller.expires_at != 0 && req->listen != NULL) {
+		int64_t left = req->caller.expires_at - clock_wall_ms();
+
+		if (left <= 0) {
+			listen_end(req);
+			return;
+		}
+		ticker_by(req->server, now + left);
+	}
+	if (at <= now)
+		request_wake(req, now);
+	else
+		ticker_by(req->server, at);
+}
+
 static void tick_requests(struct mcp_server *server, struct mcp_request **which, int64_t now)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
@@ -30,15 +51,7 @@ static void tick_requests(struct mcp_server *server, struct mcp_request **which,
 
 	all = server_snapshot(server, which, arena, &n);
 	for (size_t i = 0; i < n; i++) {
-		int64_t at = atomic_load(&all[i]->wake_at);
-
-		if (all[i]->caller.expires_at != 0 && all[i]->listen != NULL &&
-			clock_wall_ms() >= all[i]->caller.expires_at)
-			listen_end(all[i]);
-		else if (at <= now)
-			request_wake(all[i], now);
-		else
-			ticker_by(server, at);
+		tick_request(all[i], now);
 		request_unref(all[i]);
 	}
 }

@@ -140,10 +140,13 @@ static struct write *write_of(struct tx *tx)
 
 static int savepoint(struct tx *tx, const char *const *texts, const char *doing, struct failure *f)
 {
-	enum outcome outcome = db_exec(tx->snapshot.db, texts[write_of(tx)->depth]);
+	enum outcome outcome = db_run(tx->snapshot.db, texts[write_of(tx)->depth]);
 
 	return outcome == DB_OK ? 0 : db_fail(tx->snapshot.db, outcome, doing, f);
 }
+
+static const char *const release_texts[MAX_MARKS] = {"RELEASE s0", "RELEASE s1", "RELEASE s2", "RELEASE s3",
+	"RELEASE s4", "RELEASE s5", "RELEASE s6", "RELEASE s7"};
 
 int tx_mark(struct tx *tx, struct failure *f)
 {
@@ -161,24 +164,20 @@ int tx_mark(struct tx *tx, struct failure *f)
 
 int tx_keep(struct tx *tx, struct failure *f)
 {
-	static const char *const texts[MAX_MARKS] = {"RELEASE s0", "RELEASE s1", "RELEASE s2", "RELEASE s3",
-		"RELEASE s4", "RELEASE s5", "RELEASE s6", "RELEASE s7"};
-
 	assert(write_of(tx)->depth > 0);
 	write_of(tx)->depth--;
-	return savepoint(tx, texts, "release", f);
+	return savepoint(tx, release_texts, "release", f);
 }
 
 int tx_undo(struct tx *tx, struct failure *f)
 {
-	static const char *const texts[MAX_MARKS] = {"ROLLBACK TO s0; RELEASE s0", "ROLLBACK TO s1; RELEASE s1",
-		"ROLLBACK TO s2; RELEASE s2", "ROLLBACK TO s3; RELEASE s3", "ROLLBACK TO s4; RELEASE s4",
-		"ROLLBACK TO s5; RELEASE s5", "ROLLBACK TO s6; RELEASE s6", "ROLLBACK TO s7; RELEASE s7"};
+	static const char *const back[MAX_MARKS] = {"ROLLBACK TO s0", "ROLLBACK TO s1", "ROLLBACK TO s2",
+		"ROLLBACK TO s3", "ROLLBACK TO s4", "ROLLBACK TO s5", "ROLLBACK TO s6", "ROLLBACK TO s7"};
 	struct write *write = write_of(tx);
 
 	assert(write->depth > 0);
 	write->depth--;
 	tx->snapshot.store->next_seq = write->marks[write->depth].next_seq;
 	tx->actor_n = write->marks[write->depth].actor_n;
-	return savepoint(tx, texts, "undo", f);
+	return savepoint(tx, back, "undo", f) != 0 ? -1 : savepoint(tx, release_texts, "release", f);
 }

@@ -39,6 +39,8 @@ struct str stmt_bytes(struct stmt *stmt, int column);
 int64_t db_changes(struct db *db);
 /* Run fixed text without parameters or rows. */
 enum outcome db_exec(struct db *db, const char *sql);
+/* The same for one statement, which is kept prepared: for what every batch or read begins and ends with. */
+enum outcome db_run(struct db *db, const char *sql);
 /* The connection lost its transaction (the library rolled it back by itself). */
 bool db_transaction_lost(struct db *db);
 /* Reads past this moment of the monotonic clock end with DB_TIMEOUT; 0: no deadline. */
@@ -51,7 +53,8 @@ void db_clear_worst(struct db *db);
 
 /* Passive checkpoint; frames in the log and frames moved. */
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
-int64_t db_wal_frames(struct db *db); /* after the last commit */
+int64_t db_wal_frames(struct db *db); /* length of the log after the last commit */
+int64_t db_frames_written(struct db *db); /* since the connection was opened */
 int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
 	struct failure *f);
 

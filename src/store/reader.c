@@ -56,7 +56,7 @@ int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *ou
 
 	if (pool_take(store, &db, f) != 0)
 		return -1;
-	outcome = db_exec(db, "BEGIN");
+	outcome = db_run(db, "BEGIN");
 	if (outcome != DB_OK) {
 		pool_give(store, db);
 		return db_fail(db, outcome, "begin a snapshot", f);
@@ -69,7 +69,7 @@ int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *ou
 void snapshot_end(struct snapshot *snapshot)
 {
 	db_deadline(snapshot->db, 0);
-	(void)db_exec(snapshot->db, "ROLLBACK"); /* a read transaction has nothing to lose */
+	(void)db_run(snapshot->db, "ROLLBACK"); /* a read transaction has nothing to lose */
 	pool_give(snapshot->store, snapshot->db);
 	snapshot->db = NULL;
 }

@@ -16,7 +16,7 @@
 
 int write_begin(struct store *store, struct write *write, struct failure *f)
 {
-	enum outcome outcome = db_exec(store->writer_db, "BEGIN IMMEDIATE");
+	enum outcome outcome = db_run(store->writer_db, "BEGIN IMMEDIATE");
 	int64_t now = clock_wall_ms();
 
 	if (outcome != DB_OK)
@@ -30,7 +30,7 @@ int write_begin(struct store *store, struct write *write, struct failure *f)
 
 int write_commit(struct store *store, struct write *write, struct failure *f)
 {
-	enum outcome outcome = db_exec(store->writer_db, "COMMIT");
+	enum outcome outcome = db_run(store->writer_db, "COMMIT");
 
 	if (outcome != DB_OK) {
 		(void)db_fail(store->writer_db, outcome, "commit", f);
@@ -38,7 +38,7 @@ int write_commit(struct store *store, struct write *write, struct failure *f)
 		return -1;
 	}
 	atomic_fetch_add(&store->commits, 1);
-	atomic_fetch_add(&store->wal_frames, db_wal_frames(store->writer_db));
+	atomic_store(&store->wal_frames, db_frames_written(store->writer_db));
 	return 0;
 }
 

@@ -9,7 +9,8 @@
 #include "base/limits.h"
 #include "work/int_map.h"
 
-/* both by index of from_n, to_n */
+/* All by the indexes of edges. Most items block one other: its id need not be looked up to put it in order. */
+SQL(SQL_BLOCKED, "SELECT to_n FROM dep WHERE from_n = $1 AND type = 0 LIMIT 2");
 SQL(SQL_BLOCKED_BY_ID,
 	"SELECT d.to_n FROM dep d JOIN item i ON i.n = d.to_n WHERE d.from_n = $1 AND d.type = 0 ORDER BY i.id");
 SQL(SQL_BLOCKERS_OF, "SELECT from_n FROM dep WHERE to_n = $1 AND type = 0");
@@ -63,6 +64,27 @@ static int step(struct walk *walk, struct snapshot *s, const char *sql, int64_t 
 	return rc;
 }
 
+static int step_forward(struct walk *walk, struct snapshot *s, int64_t goal, struct failure *f)
+{
+	size_t from = walk->next;
+	AUTO(query_endp) struct query q = {0};
+	int64_t only;
+	int rc;
+
+	if (query(s, &q, f, SQL_BLOCKED, "i", walk->queue[from].n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	only = rc == 1 ? col_int(&q, 0) : 0;
+	if (rc == 1)
+		rc = query_next(&q, f);
+	if (rc != 0)
+		return rc < 0 ? -1 : step(walk, s, SQL_BLOCKED_BY_ID, goal, f);
+	walk->next++;
+	if (only != 0)
+		visit(walk, only, from);
+	return only != 0 && only == goal;
+}
+
 /* Whether what the backward step just added was seen by the forward walk. */
 static bool have_met(const struct walk *forward, const struct walk *backward, size_t added_from)
 {
@@ -103,7 +125,7 @@ int dep_cycle(struct snapshot *s, int64_t from_n, int64_t to_n, int64_t **out_pa
 
 		if (forward.next == forward.count)
 			return 0;
-		rc = step(&forward, s, SQL_BLOCKED_BY_ID, from_n, f);
+		rc = step_forward(&forward, s, from_n, f);
 		if (rc != 0 || is_certain)
 			continue;
 		if (backward.next == backward.count)

@@ -113,7 +113,7 @@ int items_gate(struct snapshot *s, struct call *call, const struct gate_args *in
 	write_reasons(out, &view);
 	write_findings(out, call, &move, &view);
 	write_phase(out, call, &move);
-	if (claim_write(out, s, call, &item, f) != 0)
+	if (item.claim_by != 0 && claim_write(out, s, call, &item, f) != 0)
 		return -1;
 	return lease_write(out, s, &item, f);
 }

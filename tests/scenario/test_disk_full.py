@@ -29,7 +29,7 @@ def small_disk(stopped):
 def fill(directory, leave=0):
     """A file that takes all but `leave` bytes of what is free."""
     free = os.statvfs(directory)
-    filler = os.open(directory / "filler", os.O_WRONLY | os.O_CREAT)
+    filler = os.open(directory / "filler", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         size = free.f_bavail * free.f_frsize - leave
         while size > 0:

@@ -437,8 +437,10 @@ def test_progress(fx):
 
 
 def test_progress_flood(fx):
+    begun = time.monotonic()
     messages = fx.call("test_progress_flood", meta={"progressToken": "t"}).messages()
-    assert 2 <= len(messages) <= 6 and "result" in messages[-1]
+    seconds = int(time.monotonic() - begun) + 1  # 10,000 calls take a while under a sanitizer
+    assert 2 <= len(messages) <= 4 * seconds + 1 and "result" in messages[-1]
 
 
 def test_log_only_when_asked(fx):
