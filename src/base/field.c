@@ -133,16 +133,19 @@ static void read_text(struct reading *r, const struct field *field, int64_t max,
 }
 
 /* Numbers and booleans where text is due: models drop the quotes around ids. */
-static bool text_of(struct reading *r, const json_t *value, struct str *out)
+static bool text_of(struct reading *r, struct str path, const json_t *value, struct str *out)
 {
-	if (json_is_string(value))
+	if (json_is_string(value)) {
 		*out = json_str(value);
-	else if (json_is_integer(value))
+		return true;
+	}
+	if (json_is_integer(value))
 		*out = str_printf(r->arena, "%lld", (long long)json_integer_value(value));
 	else if (json_is_boolean(value))
 		*out = json_is_true(value) ? STR("true") : STR("false");
 	else
 		return false;
+	warn(r->warnings, "json_string_coerced", path, "A number or boolean was read as a string.");
 	return true;
 }
 
@@ -166,7 +169,7 @@ static void read_str(struct reading *r, const struct field *field, struct str pa
 {
 	struct str text;
 
-	if (!text_of(r, value, &text)) {
+	if (!text_of(r, path, value, &text)) {
 		wrong_type(r, path, value, "a string");
 		return;
 	}
@@ -188,7 +191,7 @@ static void read_one_id(struct reading *r, struct str path, const json_t *value,
 {
 	struct str text;
 
-	if (!text_of(r, value, &text)) {
+	if (!text_of(r, path, value, &text)) {
 		wrong_type(r, path, value, "an id");
 	} else if (!is_id(text)) {
 		(void)fail_field(r->f, path, json_received(r->arena, value),
@@ -342,7 +345,7 @@ static void read_strs(struct reading *r, const struct field *field, struct str p
 
 		if (field->kind == FIELD_IDS)
 			read_one_id(r, at, entry, &one);
-		else if (text_of(r, entry, &text))
+		else if (text_of(r, at, entry, &text))
 			read_text(r, field, field->item_max, at, text, &one);
 		else
 			wrong_type(r, at, entry, "a string");
