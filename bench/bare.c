@@ -22,6 +22,7 @@
 
 #define BATCH 256
 #define CHECKPOINT_FRAMES 1000
+#define LOG_FRAMES 16384 /* 64 MB: the writer restarts a log that is longer */
 
 struct work {
 	struct http_exchange *x;
@@ -38,7 +39,7 @@ static const char *file;
 static sqlite3 *db;
 static sqlite3_stmt *begin, *commit, *mark, *keep, *undo, *read_row, *update_row, *add_event;
 static int64_t next_seq = 1;
-static int wal_frames;
+static int wal_frames, asked_at;
 
 static void check(int code, sqlite3 *handle)
 {
@@ -187,7 +188,12 @@ static void run_batch(struct work *work)
 	must(commit);
 	for (size_t i = 0; i < n; i++)
 		answer(batch[i]);
-	if (wal_frames >= CHECKPOINT_FRAMES) {
+	if (wal_frames > LOG_FRAMES)
+		(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	if (wal_frames < asked_at)
+		asked_at = 0; /* the log has started over */
+	if (wal_frames - asked_at >= CHECKPOINT_FRAMES) {
+		asked_at = wal_frames;
 		(void)pthread_mutex_lock(&lock);
 		checkpoint_due = true;
 		(void)pthread_cond_signal(&checkpoint);

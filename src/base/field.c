@@ -79,6 +79,9 @@ json_t *json_from_text(const json_t *text, bool want_array, struct str path, str
 
 static const char *bad_text(struct str text)
 {
+	if (text.n > 0 && text.p[0] == '\0' &&
+		str_eq((struct str){text.p + 1, text.n - 1}, STR(JSON_OUT_OF_RANGE)))
+		return "is a number out of range";
 	if (memchr(text.p, '\0', text.n) != NULL)
 		return "must not contain U+0000 or half of a surrogate pair";
 	return NULL;
@@ -129,6 +132,11 @@ static void read_text(struct reading *r, const struct field *field, int64_t max,
 	}
 }
 
+static void note_coercion(struct reading *r, struct str path, const json_t *value, const char *as)
+{
+	warn(r->warnings, "json_string_coerced", path, "A JSON %s was read as %s.", json_type_name(value), as);
+}
+
 /* Numbers and booleans where text is due: models drop the quotes around ids. */
 static bool text_of(struct reading *r, struct str path, const json_t *value, struct str *out)
 {
@@ -142,12 +150,16 @@ static bool text_of(struct reading *r, struct str path, const json_t *value, str
 		*out = json_is_true(value) ? STR("true") : STR("false");
 	else
 		return false;
-	warn(r->warnings, "json_string_coerced", path, "A number or boolean was read as a string.");
+	note_coercion(r, path, value, "a string");
 	return true;
 }
 
 static void wrong_type(struct reading *r, struct str path, const json_t *value, const char *expected)
 {
+	if (json_is_string(value) && bad_text(json_str(value)) != NULL) {
+		(void)fail_field(r->f, path, STR_NONE, "expected %s, but it %s", expected, bad_text(json_str(value)));
+		return;
+	}
 	(void)fail_field(r->f, path, json_received(r->arena, value), "expected %s, got %s", expected,
 		json_type_name(value));
 }
@@ -216,7 +228,7 @@ static void read_int(struct reading *r, const struct field *field, struct str pa
 			"must be from %lld to %lld", (long long)field->min, (long long)field->max);
 	} else {
 		if (json_is_string(value))
-			warn(r->warnings, "json_string_coerced", path, "A string was read as an integer.");
+			note_coercion(r, path, value, "an integer");
 		out->v = number;
 		out->set = true;
 	}
@@ -229,8 +241,8 @@ static void read_bool(struct reading *r, struct str path, const json_t *value, s
 	if (json_is_boolean(value)) {
 		out->v = json_is_true(value);
 	} else if (str_eq(text, STR("true")) || str_eq(text, STR("false"))) {
-		warn(r->warnings, "json_string_coerced", path, "A string was read as a boolean.");
 		out->v = text.n == 4;
+		note_coercion(r, path, value, "a boolean");
 	} else {
 		wrong_type(r, path, value, "true or false");
 		return;

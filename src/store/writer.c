@@ -177,7 +177,8 @@ static void wake_checkpointer(struct store *store)
 	(void)pthread_mutex_unlock(&store->checkpoint_lock);
 }
 
-/* Pages of the log that a passive checkpoint starts at. */
+/* Pages that the log grows by between two passive checkpoints. Each one sorts all of the log and syncs the
+ * database, so that one for every commit, once the log is long, costs more than the commits. */
 #define CHECKPOINT_FRAMES 1000
 
 static void tend_log(struct store *store)
@@ -186,11 +187,14 @@ static void tend_log(struct store *store)
 	int all;
 	int moved;
 
+	if (frames < store->checkpoint_asked_at)
+		store->checkpoint_asked_at = 0; /* the log has started over */
 	if (frames > LIMIT_WAL_BYTES / 4096) {
 		/* Under unbroken load a passive checkpoint may never reset the log. */
 		if (db_checkpoint(store->writer_db, true, &all, &moved) == DB_OK)
 			log_line(LOG_DEBUG, "store", "log restarted", {"frames", LOG_INT(all)});
-	} else if (frames >= CHECKPOINT_FRAMES) {
+	} else if (frames - store->checkpoint_asked_at >= CHECKPOINT_FRAMES) {
+		store->checkpoint_asked_at = frames;
 		wake_checkpointer(store);
 	}
 }
