@@ -132,6 +132,11 @@ static void read_text(struct reading *r, const struct field *field, int64_t max,
 	}
 }
 
+static void note_coercion(struct reading *r, struct str path, const json_t *value, const char *as)
+{
+	warn(r->warnings, "json_string_coerced", path, "A JSON %s was read as %s.", json_type_name(value), as);
+}
+
 /* Numbers and booleans where text is due: models drop the quotes around ids. */
 static bool text_of(struct reading *r, struct str path, const json_t *value, struct str *out)
 {
@@ -145,7 +150,7 @@ static bool text_of(struct reading *r, struct str path, const json_t *value, str
 		*out = json_is_true(value) ? STR("true") : STR("false");
 	else
 		return false;
-	warn(r->warnings, "json_string_coerced", path, "A number or boolean was read as a string.");
+	note_coercion(r, path, value, "a string");
 	return true;
 }
 
@@ -159,11 +164,6 @@ static void wrong_type(struct reading *r, struct str path, const json_t *value, 
 		json_type_name(value));
 }
 
-static void note_coercion(struct reading *r, struct str path, const json_t *value, const char *as)
-{
-	warn(r->warnings, "json_string_coerced", path, "A JSON %s was read as %s.", json_type_name(value), as);
-}
-
 static void read_str(struct reading *r, const struct field *field, struct str path, const json_t *value,
 	struct arg_str *out)
 {
@@ -173,8 +173,6 @@ static void read_str(struct reading *r, const struct field *field, struct str pa
 		wrong_type(r, path, value, "a string");
 		return;
 	}
-	if (!json_is_string(value))
-		note_coercion(r, path, value, "text");
 	out->set = true;
 	out->v = STR("");
 	read_text(r, field, field->max, path, text, &out->v);

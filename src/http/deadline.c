@@ -6,6 +6,7 @@
 
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 /* A body may start slowly; after this the rate counts. */
 #define BODY_GRACE_MS 5000
@@ -84,6 +85,14 @@ static void expire(struct http_server *server, struct conn *conn)
 	(void)shutdown(conn->fd, SHUT_RDWR); /* may be down already */
 }
 
+/* Its bytes lie in the kernel: we are late, not the peer. */
+static bool is_unread(const struct conn *conn)
+{
+	int bytes = 0;
+
+	return ioctl(conn->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 /* Oldest first, so that a flood of silent connections cannot keep honest ones out. */
 static void thin_headless(struct http_server *server, int64_t now)
 {
@@ -92,7 +101,8 @@ static void thin_headless(struct http_server *server, int64_t now)
 		size_t count = 0;
 
 		for (struct conn *at = server->conns; at != NULL; at = at->next) {
-			if (at->phase != CONN_HEAD || at->cut || now - at->since < HEADLESS_MIN_MS)
+			if (at->phase != CONN_HEAD || at->cut || now - at->since < HEADLESS_MIN_MS ||
+				is_unread(at))
 				continue;
 			count++;
 			if (oldest == NULL || at->since < oldest->since)

@@ -52,7 +52,7 @@ static void serve_metrics(struct server *server, struct http_exchange *x, struct
 
 static void serve_events(struct server *server, struct http_exchange *x, struct visit *visit)
 {
-	stream_open(server->hub, x, &visit->caller);
+	stream_open(server, x, &visit->caller);
 }
 
 static void serve_page(struct server *server, struct http_exchange *x, struct visit *visit)

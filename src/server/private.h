@@ -82,7 +82,7 @@ struct stream_hub *stream_hub_create(struct server *server, struct failure *f);
 void stream_hub_stop(struct stream_hub *hub);
 void stream_hub_destroy(struct stream_hub *hub);
 /* GET /api/v1/events; takes over the exchange. */
-void stream_open(struct stream_hub *hub, struct http_exchange *x, const struct caller *caller);
+void stream_open(struct server *server, struct http_exchange *x, const struct caller *caller);
 size_t stream_count(struct stream_hub *hub);
 
 /* ---- resources.c, prompts.c ---- */

@@ -102,6 +102,20 @@ static bool cascades_reach(const struct schema *schema)
 	return schema->lifecycle == LIFECYCLE_AUTO || schema->lifecycle == LIFECYCLE_AUTO_REOPEN;
 }
 
+SQL(SQL_CASCADE_ROLE, "SELECT role FROM item WHERE n = $1");
+
+/* 1 the target's role lets the cascade through: nearly always it does not, and one column tells. */
+static int is_heard(struct snapshot *s, const struct follow *follow, struct failure *f)
+{
+	enum role target;
+	int64_t role;
+	int rc = query_int(s, &role, f, SQL_CASCADE_ROLE, "i", follow->target_n);
+
+	if (rc != 1)
+		return rc;
+	return table_cascade((enum role)role, follow->cascade, &target) != CASCADE_SILENT;
+}
+
 static int run_one(struct unit *unit, const struct follow *follow, struct failure *f)
 {
 	static const struct manner plain = {0};
@@ -114,14 +128,14 @@ static int run_one(struct unit *unit, const struct follow *follow, struct failur
 	enum role target;
 	int rc;
 
-	rc = item_load(s, follow->target_n, item, f);
+	rc = is_heard(s, follow, f);
+	if (rc == 1 && follow->cascade == CASCADE_COMPLETE)
+		rc = is_warranted(unit, follow->target_n, f);
+	if (rc == 1)
+		rc = item_load(s, follow->target_n, item, f);
 	if (rc != 1)
 		return rc;
 	verdict = table_cascade(item->role, follow->cascade, &target);
-	if (verdict == CASCADE_SILENT)
-		return 0;
-	if (follow->cascade == CASCADE_COMPLETE && (rc = is_warranted(unit, item->n, f)) != 1)
-		return rc;
 	if ((rc = load_rules(unit, move, item, follow->cascade, f)) != 1)
 		return rc;
 	if (!cascades_reach(&move->schema))
