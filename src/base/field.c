@@ -79,6 +79,9 @@ json_t *json_from_text(const json_t *text, bool want_array, struct str path, str
 
 static const char *bad_text(struct str text)
 {
+	if (text.n > 0 && text.p[0] == '\0' &&
+		str_eq((struct str){text.p + 1, text.n - 1}, STR(JSON_OUT_OF_RANGE)))
+		return "is a number out of range";
 	if (memchr(text.p, '\0', text.n) != NULL)
 		return "must not contain U+0000 or half of a surrogate pair";
 	return NULL;
@@ -129,22 +132,34 @@ static void read_text(struct reading *r, const struct field *field, int64_t max,
 	}
 }
 
-/* Numbers and booleans where text is due: models drop the quotes around ids. */
-static bool text_of(struct reading *r, const json_t *value, struct str *out)
+static void note_coercion(struct reading *r, struct str path, const json_t *value, const char *as)
 {
-	if (json_is_string(value))
+	warn(r->warnings, "json_string_coerced", path, "A JSON %s was read as %s.", json_type_name(value), as);
+}
+
+/* Numbers and booleans where text is due: models drop the quotes around ids. */
+static bool text_of(struct reading *r, struct str path, const json_t *value, struct str *out)
+{
+	if (json_is_string(value)) {
 		*out = json_str(value);
-	else if (json_is_integer(value))
+		return true;
+	}
+	if (json_is_integer(value))
 		*out = str_printf(r->arena, "%lld", (long long)json_integer_value(value));
 	else if (json_is_boolean(value))
 		*out = json_is_true(value) ? STR("true") : STR("false");
 	else
 		return false;
+	note_coercion(r, path, value, "a string");
 	return true;
 }
 
 static void wrong_type(struct reading *r, struct str path, const json_t *value, const char *expected)
 {
+	if (json_is_string(value) && bad_text(json_str(value)) != NULL) {
+		(void)fail_field(r->f, path, STR_NONE, "expected %s, but it %s", expected, bad_text(json_str(value)));
+		return;
+	}
 	(void)fail_field(r->f, path, json_received(r->arena, value), "expected %s, got %s", expected,
 		json_type_name(value));
 }
@@ -154,7 +169,7 @@ static void read_str(struct reading *r, const struct field *field, struct str pa
 {
 	struct str text;
 
-	if (!text_of(r, value, &text)) {
+	if (!text_of(r, path, value, &text)) {
 		wrong_type(r, path, value, "a string");
 		return;
 	}
@@ -174,7 +189,7 @@ static void read_one_id(struct reading *r, struct str path, const json_t *value,
 {
 	struct str text;
 
-	if (!text_of(r, value, &text)) {
+	if (!text_of(r, path, value, &text)) {
 		wrong_type(r, path, value, "an id");
 	} else if (!is_id(text)) {
 		(void)fail_field(r->f, path, json_received(r->arena, value),
@@ -212,6 +227,8 @@ static void read_int(struct reading *r, const struct field *field, struct str pa
 		(void)fail_field(r->f, path, json_received(r->arena, value),
 			"must be from %lld to %lld", (long long)field->min, (long long)field->max);
 	} else {
+		if (json_is_string(value))
+			note_coercion(r, path, value, "an integer");
 		out->v = number;
 		out->set = true;
 	}
@@ -225,6 +242,7 @@ static void read_bool(struct reading *r, struct str path, const json_t *value, s
 		out->v = json_is_true(value);
 	} else if (str_eq(text, STR("true")) || str_eq(text, STR("false"))) {
 		out->v = text.n == 4;
+		note_coercion(r, path, value, "a boolean");
 	} else {
 		wrong_type(r, path, value, "true or false");
 		return;
@@ -325,7 +343,7 @@ static void read_strs(struct reading *r, const struct field *field, struct str p
 
 		if (field->kind == FIELD_IDS)
 			read_one_id(r, at, entry, &one);
-		else if (text_of(r, entry, &text))
+		else if (text_of(r, at, entry, &text))
 			read_text(r, field, field->item_max, at, text, &one);
 		else
 			wrong_type(r, at, entry, "a string");

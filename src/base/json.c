@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static void problem(struct json_error *error, enum json_problem kind, size_t at, const char *text)
 {
@@ -75,7 +76,37 @@ static size_t scan_string(char *p, size_t n, size_t at, struct json_error *error
 	return at + 1;
 }
 
-static int scan(char *p, size_t n, struct json_error *error)
+/* A number that no int64 or double holds: jansson would refuse the document without a path. */
+static bool out_of_range(struct arena *arena, struct str number)
+{
+	bool is_real = memchr(number.p, '.', number.n) != NULL || memchr(number.p, 'e', number.n) != NULL ||
+		memchr(number.p, 'E', number.n) != NULL;
+	int64_t integer;
+
+	if (!is_real)
+		return number.n >= 19 && !str_to_int(number, &integer);
+	return number.n >= 5 && isinf(strtod(str_z(arena, number), NULL)) != 0;
+}
+
+/* The text with such numbers as strings that begin with U+0000, which every field check refuses. */
+struct mending {
+	struct arena *arena;
+	struct buf out; /* empty while nothing had to be mended */
+	size_t copied;
+};
+
+static void mend(struct mending *m, const char *p, size_t start, size_t end)
+{
+	struct str number = {p + start, end - start};
+
+	if (!out_of_range(m->arena, number))
+		return;
+	buf_add(&m->out, p + m->copied, start - m->copied);
+	buf_add_str(&m->out, STR("\"\\u0000" JSON_OUT_OF_RANGE "\""));
+	m->copied = end;
+}
+
+static int scan(char *p, size_t n, struct mending *m, struct json_error *error)
 {
 	size_t depth = 0;
 	size_t nodes = 0;
@@ -119,6 +150,7 @@ static int scan(char *p, size_t n, struct json_error *error)
 				problem(error, JSON_OVER_LIMIT, start, "number over the limit");
 				return -1;
 			}
+			mend(m, p, start, at);
 			break;
 		default:
 			at++;
@@ -131,6 +163,7 @@ json_t *json_read(struct str text, struct json_error *error)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	json_error_t jansson;
+	struct mending m = {.arena = arena};
 	size_t bad = utf8_check(text);
 	json_t *value;
 	char *copy;
@@ -141,8 +174,14 @@ json_t *json_read(struct str text, struct json_error *error)
 		return NULL;
 	}
 	copy = arena_copy(arena, text.p, text.n);
-	if (scan(copy, text.n, error) != 0)
+	buf_init(&m.out, arena, SIZE_MAX);
+	if (scan(copy, text.n, &m, error) != 0)
 		return NULL;
+	if (m.copied > 0) {
+		buf_add(&m.out, copy + m.copied, text.n - m.copied);
+		copy = m.out.p;
+		text.n = m.out.n;
+	}
 	value = json_loadb(copy, text.n,
 		JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &jansson);
 	if (value == NULL) {

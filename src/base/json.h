@@ -2,8 +2,8 @@
  *
  * Reading is jansson's, behind limits that are checked before it sees the text: bytes, depth,
  * number of values, lengths; duplicate keys are refused; integers are exact to 64 bits; text is
- * strict UTF-8. A lone surrogate escape reads as U+0000, so that the field check can refuse it with
- * its path. Writing is append-only text: no tree is built for an answer. */
+ * strict UTF-8. A lone surrogate escape reads as U+0000, and a number that no int64 or double holds as a
+ * string that begins with it, so that the field check can refuse them with their path. Writing is append-only text: no tree is built for an answer. */
 #ifndef DAIS_BASE_JSON_H
 #define DAIS_BASE_JSON_H
 
@@ -11,6 +11,8 @@
 #include "base/str.h"
 
 #include <jansson.h>
+
+#define JSON_OUT_OF_RANGE "number out of range" /* after the U+0000 */
 
 enum json_problem {
 	JSON_FINE,

@@ -55,6 +55,12 @@ int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *
 	const char *args_doc, const char *doc, void *input);
 /* Effective settings: file, environment, flags. */
 int cli_settings(struct cli *cli, struct settings **out, struct failure *f);
+/* `text` with each name replaced by its value. */
+struct word {
+	const char *name; /* "{url}" */
+	struct str value;
+};
+struct str fill_words(struct arena *arena, const char *text, const struct word *words, size_t n);
 /* "dais: message. fix" on stderr; the exit code of the failure. */
 int cli_fail(struct cli *cli, const struct failure *f);
 

@@ -173,6 +173,7 @@ int client_connect_or_spawn(struct cli *cli, int *out_fd, struct failure *f)
 
 static struct str request_text(struct cli *cli, const char *tool, struct str arguments)
 {
+	static int64_t last_id; /* an id may not come again on a connection before the server forgot it */
 	struct buf out;
 	struct json_writer w;
 
@@ -180,7 +181,7 @@ static struct str request_text(struct cli *cli, const char *tool, struct str arg
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);
 	jw_ktext(&w, "jsonrpc", "2.0");
-	jw_kint(&w, "id", 1);
+	jw_kint(&w, "id", ++last_id);
 	jw_ktext(&w, "method", "tools/call");
 	jw_kobject(&w, "params");
 	jw_ktext(&w, "name", tool);

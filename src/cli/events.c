@@ -2,14 +2,16 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "store/store.h"
 
 #include <time.h>
+#include <unistd.h>
 
 enum { KEY_SINCE = 2000, KEY_TYPE, KEY_COUNT, KEY_JSON };
 
 #define MAX_TYPES 32
-#define DATA_COLUMNS 28 /* of one value in a line for people */
+#define HEAD_COLUMNS 64 /* time, type, item, actor */
 
 struct events {
 	struct cli *cli;
@@ -79,31 +81,36 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static void print_value(struct cli *cli, const char *key, const json_t *value)
+static void add_value(struct cli *cli, struct buf *out, const char *key, const json_t *value)
 {
 	struct str text = json_str(value);
+	struct id_prefix prefix;
 
 	if (json_is_object(value) || json_is_array(value))
 		return;
 	if (text.p == NULL)
 		text = json_received(cli->arena, value);
-	(void)printf("  %s%s%s %.*s", term_dim(cli), key, term_off(cli), STRF(term_text(cli->arena, text, DATA_COLUMNS)));
+	if (id_prefix_parse(text, &prefix) && prefix.digits == 32)
+		text.n = 8; /* as people type ids */
+	buf_printf(out, "  %s %.*s", key, STRF(text));
 }
 
-static void print_data(struct cli *cli, struct str type, json_t *data)
+static void print_data(struct cli *cli, struct str type, json_t *data, size_t columns)
 {
-	struct str from = json_member_str(data, "from");
 	struct str to = json_member_str(data, "to");
+	struct buf out;
 	const char *key;
 	json_t *value;
 
 	if (str_eq(type, STR("item.transitioned"))) {
-		(void)printf("  %.*s → %s%.*s%s  %.*s", STRF(from), term_role(cli, to), STRF(to), term_off(cli),
-			STRF(json_member_str(data, "trigger")));
+		(void)printf("  %.*s → %s%.*s%s  %.*s", STRF(json_member_str(data, "from")), term_role(cli, to), STRF(to),
+			term_off(cli), STRF(json_member_str(data, "trigger")));
 		return;
 	}
+	buf_init(&out, cli->arena, SIZE_MAX);
 	json_object_foreach (data, key, value)
-		print_value(cli, term_text(cli->arena, str_of(key), 0).p, value);
+		add_value(cli, &out, key, value);
+	(void)printf("%.*s", STRF(term_text(cli->arena, buf_str(&out), columns)));
 }
 
 static void print_time(struct str at)
@@ -125,17 +132,19 @@ static void print_event(struct cli *cli, const json_t *event)
 {
 	struct str type = json_member_str(event, "type");
 	struct str item = json_member_str(event, "itemId");
+	size_t width = term_width() < HEAD_COLUMNS + 16 ? HEAD_COLUMNS + 16 : term_width();
 
 	if (item.p == NULL)
 		item = json_member_str(event, "entityId");
 	print_time(json_member_str(event, "at"));
 	(void)printf("  %s", term_bold(cli));
-	term_cell(cli, type, 22);
+	term_cell(cli, type, 20);
 	(void)printf("%s ", term_off(cli));
 	term_cell(cli, (struct str){item.p == NULL ? "" : item.p, item.n < 8 ? item.n : 8}, 8);
 	(void)printf(" ");
 	term_cell(cli, json_member_str(json_object_get(event, "actor"), "id"), 12);
-	print_data(cli, type, json_object_get(event, "data"));
+	/* In a file or a pipe nothing is cut. */
+	print_data(cli, type, json_object_get(event, "data"), isatty(STDOUT_FILENO) != 0 ? width - HEAD_COLUMNS : 0);
 	(void)putchar('\n');
 }
 

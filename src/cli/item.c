@@ -50,6 +50,24 @@ static void row(struct cli *cli, const char *label, struct str text)
 	(void)printf("%.*s\n", STRF(term_text(cli->arena, text, term_width() - MARGIN)));
 }
 
+/* Bytes at the start of `word` that take at most `columns`, one character at least. */
+static size_t fitting(struct str word, size_t columns)
+{
+	size_t fits = 0;
+	size_t used = 0;
+
+	for (size_t at = 0; at < word.n;) {
+		size_t start = at;
+
+		(void)utf8_next(word, &at);
+		used += term_columns((struct str){word.p + start, at - start});
+		if (used > columns && fits > 0)
+			break;
+		fits = at;
+	}
+	return fits;
+}
+
 /* Words of one line of text, wrapped. */
 static void wrap_line(struct cli *cli, struct str line, size_t columns)
 {
@@ -60,14 +78,20 @@ static void wrap_line(struct cli *cli, struct str line, size_t columns)
 		const char *blank = memchr(text.p + at, ' ', text.n - at);
 		struct str word = {text.p + at, blank == NULL ? text.n - at : (size_t)(blank - text.p) - at};
 		size_t width = term_columns(word);
+		bool is_broken = width > columns;
 
+		if (is_broken) {
+			/* Longer than a line, or of a language without blanks. */
+			word.n = fitting(word, used > 0 && used + 1 < columns ? columns - used - 1 : columns);
+			width = term_columns(word);
+		}
 		if (used > 0 && used + 1 + width > columns) {
 			(void)putchar('\n');
 			used = 0;
 		}
 		(void)printf("%s%.*s", used > 0 ? " " : "", STRF(word));
 		used += width + (used > 0);
-		at += word.n + 1;
+		at += word.n + (is_broken ? 0 : 1);
 	}
 	(void)putchar('\n');
 }

@@ -120,7 +120,7 @@ static int read_items(struct cli *cli, struct items *items, json_t *all, struct 
 static void print_table(struct cli *cli, const json_t *all)
 {
 	size_t width = term_width();
-	size_t title = width > 68 ? width - 48 : 20;
+	size_t title = width > 64 ? width - 44 : 20;
 	size_t i;
 	json_t *item;
 

@@ -135,6 +135,9 @@ int cli_settings(struct cli *cli, struct settings **out, struct failure *f)
 	if (settings_load(cli->arena, cli->config, is_required, cli->flags, cli->flag_count, out, f) != 0)
 		return -1;
 	(void)log_level_parse(settings_text(*out, SETTING_LOG_LEVEL), &level);
+	/* Commands for people say themselves what they did; the log is the server's, unless it was asked for. */
+	if (str_eq(settings_origin(*out, SETTING_LOG_LEVEL), STR("default")) && strcmp(cli->program, "dais serve") != 0)
+		level = LOG_ERROR;
 	word = settings_text(*out, SETTING_LOG_FORMAT);
 	if (str_eq(word, STR("json")))
 		format = LOG_FORMAT_JSON;
@@ -142,6 +145,26 @@ int cli_settings(struct cli *cli, struct settings **out, struct failure *f)
 		format = LOG_FORMAT_HUMAN;
 	log_setup(level, format, STDERR_FILENO);
 	return 0;
+}
+
+struct str fill_words(struct arena *arena, const char *text, const struct word *words, size_t n)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	while (*text != '\0') {
+		size_t i = 0;
+
+		while (i < n && !str_starts(str_of(text), str_of(words[i].name)))
+			i++;
+		if (i < n) {
+			buf_add_str(&out, words[i].value);
+			text += strlen(words[i].name);
+		} else {
+			buf_add_char(&out, *text++);
+		}
+	}
+	return buf_str(&out);
 }
 
 int cli_fail(struct cli *cli, const struct failure *f)

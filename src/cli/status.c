@@ -30,7 +30,7 @@ static void print_projects(struct cli *cli, const json_t *status)
 	static const char *const roles[] = {"queue", "work", "review", "blocked", "terminal"};
 	const json_t *projects = json_object_get(status, "projects");
 	size_t width = term_width();
-	size_t title = width < 66 ? 20 : width - 46 > 50 ? 50 : width - 46;
+	size_t title = width < 70 ? 20 : width - 50 > 50 ? 50 : width - 50;
 	size_t i;
 	json_t *project;
 

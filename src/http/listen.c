@@ -153,14 +153,14 @@ static int fail_bind(const struct listen_address *address, uint16_t port, int er
 
 	if (pid != 0)
 		(void)fail(f, FAIL_CANNOT_CREATE,
-			"cannot listen on %s%s%s:%u: it is in use by process %d; port 0 picks a free one", open,
+			"cannot listen on %s%s%s:%u: it is in use by process %d. A free port is picked by --listen 127.0.0.1:0.", open,
 			address->host, shut, port, pid);
 	else if (error == EADDRINUSE)
 		(void)fail(f, FAIL_CANNOT_CREATE,
-			"cannot listen on %s%s%s:%u: it is in use by another process; port 0 picks a free one",
+			"cannot listen on %s%s%s:%u: it is in use by another process. A free port is picked by --listen 127.0.0.1:0.",
 			open, address->host, shut, port);
 	else
-		(void)fail(f, FAIL_CANNOT_CREATE, "cannot listen on %s%s%s:%u: %s", open, address->host, shut,
+		(void)fail(f, FAIL_CANNOT_CREATE, "cannot listen on %s%s%s:%u: %s.", open, address->host, shut,
 			port, strerrordesc_np(error));
 	if (pid != 0)
 		fail_detail_int(f, "pid", pid);

@@ -20,6 +20,7 @@ struct sweeper {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stopping;
+	int64_t pruned_to; /* owner: the helper thread */
 };
 
 SQL(SQL_PRUNE_IDEMPOTENCY,
@@ -35,10 +36,11 @@ SQL(SQL_PRUNE_SESSION,
 	" (SELECT id_sha256 FROM mcp_session WHERE last_seen_at <= $1 LIMIT 1000)");
 SQL(SQL_PRUNE_SIGN_IN, "DELETE FROM sign_in WHERE expires_at <= $1");
 
-/* Transitions are history and stay; of the rest, 90 days. */
-SQL(SQL_PRUNE_EVENT,
-	"DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at <= $1 AND type <> 5 ORDER BY seq LIMIT 1000)"
-	" AND seq < $2");
+/* Transitions are history and stay; of the rest, 90 days. Numbers rise with time, so a page of the log says by
+ * its last row whether it is old enough; the sweeper remembers how far it got. */
+SQL(SQL_EVENT_PAGE_END,
+	"SELECT seq, at FROM event WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET 999"); /* by primary key */
+SQL(SQL_PRUNE_EVENT, "DELETE FROM event WHERE seq > $1 AND seq <= $2 AND type <> 5");
 
 struct pruning {
 	const char *sql;
@@ -55,22 +57,25 @@ static const struct pruning prunings[] = {
 
 struct portion {
 	const char *sql;
-	int64_t before, below_seq;
+	int64_t before;
 	int64_t rows;
+};
+
+struct event_page {
+	int64_t after, end, end_at;
 };
 
 static int delete_portion(struct tx *tx, void *arg, struct failure *f)
 {
 	struct portion *portion = arg;
 
-	portion->rows = portion->below_seq > 0 ? tx_run(tx, f, portion->sql, "ii", portion->before, portion->below_seq)
-					       : tx_run(tx, f, portion->sql, "i", portion->before);
+	portion->rows = tx_run(tx, f, portion->sql, "i", portion->before);
 	return portion->rows < 0 ? -1 : 0;
 }
 
-static void run_all(struct sweeper *sweeper, const char *sql, int64_t before, int64_t below_seq)
+static void run_all(struct sweeper *sweeper, const char *sql, int64_t before)
 {
-	struct portion portion = {.sql = sql, .before = before, .below_seq = below_seq};
+	struct portion portion = {.sql = sql, .before = before};
 	int rc;
 
 	do {
@@ -80,6 +85,50 @@ static void run_all(struct sweeper *sweeper, const char *sql, int64_t before, in
 		failure_init(&f, arena);
 		rc = store_write(sweeper->server->store, delete_portion, &portion, &actor_system, arena, &f);
 	} while (rc == 0 && portion.rows >= 1000);
+}
+
+static int delete_events(struct tx *tx, void *arg, struct failure *f)
+{
+	const struct event_page *page = arg;
+
+	return tx_run(tx, f, SQL_PRUNE_EVENT, "ii", page->after, page->end) < 0 ? -1 : 0;
+}
+
+/* 1 a whole page follows, 0 there is none, -1 it cannot be read. */
+static int read_event_page(struct sweeper *sweeper, struct arena *arena, struct event_page *page, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct snapshot s;
+	int rc;
+
+	page->after = sweeper->pruned_to;
+	if (snapshot_begin(sweeper->server->store, arena, &s, f) != 0)
+		return -1;
+	rc = query(&s, &q, f, SQL_EVENT_PAGE_END, "i", page->after);
+	if (rc == 0)
+		rc = query_next(&q, f);
+	if (rc == 1) {
+		page->end = col_int(&q, 0);
+		page->end_at = col_int(&q, 1);
+	}
+	query_end(&q);
+	snapshot_end(&s);
+	return rc;
+}
+
+static void prune_events(struct sweeper *sweeper, int64_t before, int64_t below_seq)
+{
+	for (;;) {
+		AUTO(arena_destroyp) struct arena *arena = arena_create();
+		struct event_page page;
+		struct failure f;
+
+		failure_init(&f, arena);
+		if (read_event_page(sweeper, arena, &page, &f) != 1 || page.end_at > before || page.end >= below_seq ||
+			store_write(sweeper->server->store, delete_events, &page, &actor_system, arena, &f) != 0)
+			return;
+		sweeper->pruned_to = page.end;
+	}
 }
 
 static void sweep_once(struct sweeper *sweeper)
@@ -94,8 +143,8 @@ static void sweep_once(struct sweeper *sweeper)
 		log_line(LOG_WARN, "server", "the hourly sweep failed",
 			{"code", LOG_TEXT(failure_info(f.code)->wire)});
 	for (size_t i = 0; i < sizeof(prunings) / sizeof(prunings[0]); i++)
-		run_all(sweeper, prunings[i].sql, now - prunings[i].age_ms, 0);
-	run_all(sweeper, SQL_PRUNE_EVENT, now - 90 * DAY_MS, store_newest(sweeper->server->store) - window);
+		run_all(sweeper, prunings[i].sql, now - prunings[i].age_ms);
+	prune_events(sweeper, now - 90 * DAY_MS, store_newest(sweeper->server->store) - window);
 }
 
 static void *sweeper_main(void *context)

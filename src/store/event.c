@@ -99,7 +99,10 @@ int tx_actor(struct tx *tx, int64_t *out, struct failure *f)
 	return 0;
 }
 
-SQL(SQL_MAX_ITEM, "SELECT max(n) FROM item");
+/* Events outlive their item: the number of a deleted one is never given again. */
+SQL(SQL_MAX_ITEM,
+	"SELECT max(n) FROM (SELECT max(n) AS n FROM item UNION ALL"
+	" SELECT max(item_n) AS n FROM event WHERE item_n IS NOT NULL) AS seen");
 SQL(SQL_MAX_NOTE, "SELECT max(n) FROM note");
 SQL(SQL_MAX_DEP, "SELECT max(n) FROM dep");
 SQL(SQL_MAX_LEASE, "SELECT max(n) FROM lease");

@@ -1,6 +1,6 @@
 /* The tables that export and import carry, in an order in which they can be filled again.
  *
- * A migration that adds a table or a column adds it here, or says in this list's neighbours why not:
+ * A migration that adds a table or a column adds it here, or says in the test why not:
  * tests/unit/store/test_transfer.c compares this list with the schema. */
 #include "store/transfer_table.h"
 

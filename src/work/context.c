@@ -225,32 +225,31 @@ static int write_ready_row(struct context *c, const struct item *item, struct bu
 	return row_end(&bucket->rows);
 }
 
+/* Rows behind a full bucket are counted unseen: a manual container among them counts as one that could be closed. */
 static int write_ready(struct context *c, struct bucket *bucket, struct json_writer *out, struct failure *f)
 {
 	static const enum role roles[] = {ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_QUEUE};
 	struct found found = {0};
-	bool is_full = false;
+	int rc = 1;
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
 		if (context_find(c, roles[i], FIND_DONE, &found, f) != 0)
 			return -1;
-	for (size_t i = 0; i < found.n; i++) {
+	bucket->count = (int64_t)found.n;
+	for (size_t i = 0; i < found.n && rc == 1; i++) {
 		struct schema schema;
 		struct item item;
-		int rc;
 
 		if (item_load(c->s, found.v[i], &item, f) < 0 || item_schema(c->s, c->call, &item, &schema, f) != 0)
 			return -1;
-		if (schema.lifecycle == LIFECYCLE_MANUAL || schema.lifecycle == LIFECYCLE_PERMANENT)
-			continue;
-		bucket->count++;
-		if (is_full || !bucket_begin(c, bucket, out)) {
-			is_full = true;
+		if (schema.lifecycle == LIFECYCLE_MANUAL || schema.lifecycle == LIFECYCLE_PERMANENT) {
+			bucket->count--;
 			continue;
 		}
+		if (!bucket_begin(c, bucket, out))
+			break;
 		if ((rc = write_ready_row(c, &item, bucket, out, f)) < 0)
 			return -1;
-		is_full = rc == 0;
 	}
 	bucket_end(bucket, out);
 	return 0;

@@ -175,10 +175,13 @@ int dep_backlinks(struct snapshot *s, struct call *call, const struct dep_backli
 
 /* ---- blocked ---- */
 
-/* Candidates come from the unmet edges and the blocked role, not from a look at every item. */
+/* Candidates come from the unmet edges, and from the blocked role by the indexes of what is ready (one for
+ * projects, one for what they hold), not from a look at every item. */
 static const char sql_blocked[] =
 	" FROM item i JOIN item_text t ON t.n = i.n WHERE i.role <> 3 AND i.n IN ("
-	"SELECT x.n FROM item x WHERE x.role = -1 UNION SELECT d.to_n FROM dep d JOIN item b ON b.n = d.from_n"
+	"SELECT x.n FROM item x WHERE x.role = -1 AND x.parent_n IS NULL UNION"
+	" SELECT y.n FROM root_tally p JOIN item y ON y.root_n = p.root_n WHERE p.blocked > 0 AND y.role = -1"
+	" AND y.parent_n IS NOT NULL UNION SELECT d.to_n FROM dep d JOIN item b ON b.n = d.from_n"
 	" WHERE d.type = 0 AND b.role < d.threshold)";
 
 SQL(SQL_UNMET, /* by dep_to */

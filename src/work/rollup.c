@@ -10,7 +10,6 @@
 SQL(SQL_ROLLUP_EVENTS,
 	"SELECT e.at, e.type, e.item_n, e.data, t.type FROM event e LEFT JOIN item_text t ON t.n = e.item_n"
 	" WHERE e.seq > $1 AND e.root_n = $2 AND e.type IN (5, 6, 11) ORDER BY e.seq DESC");
-SQL(SQL_NEWEST_EVENT, "SELECT seq FROM event ORDER BY seq DESC LIMIT 1");
 
 struct type_row {
 	struct str type;
@@ -128,13 +127,9 @@ static int take(struct rollup *r, const struct query *q, struct failure *f)
 static int read_events(struct rollup *r, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	int64_t newest = EVENT_FIRST_SEQ;
-	int64_t after;
+	int64_t after = store_newest(r->s->store) - LIMIT_ROLLUP_EVENTS;
 	int rc;
 
-	if (query_int(r->s, &newest, f, SQL_NEWEST_EVENT, "") < 0)
-		return -1;
-	after = newest - LIMIT_ROLLUP_EVENTS;
 	if (query(r->s, &q, f, SQL_ROLLUP_EVENTS, "ii", after, r->root_n) != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {

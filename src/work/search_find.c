@@ -1,6 +1,10 @@
 /* Candidates of a search: scope and filters first, then the newest matches, then the best of those. */
 #include "work/search_run.h"
 
+#include "work/notes.h"
+
+#include <stdlib.h>
+
 static void add_conditions(struct search *search, enum search_kind kind, struct sql *sql)
 {
 	filter_sql(&search->filter, sql);
@@ -20,7 +24,6 @@ static void add_conditions(struct search *search, enum search_kind kind, struct 
 static int may_read(struct search *search, int64_t item_n, struct str key, struct failure *f)
 {
 	const struct seat_scope *seat = &search->call->caller->seat;
-	const struct rules_seat *rule;
 	struct schema schema;
 	struct item item;
 
@@ -28,11 +31,7 @@ static int may_read(struct search *search, int64_t item_n, struct str key, struc
 		return 1;
 	if (item_load(search->s, item_n, &item, f) < 0 || item_schema(search->s, search->call, &item, &schema, f) != 0)
 		return -1;
-	rule = schema_seat(&schema, seat->seat);
-	for (size_t i = 0; rule != NULL && i < rule->reads_exclude_count; i++)
-		if (str_eq(rule->reads_exclude[i], key))
-			return 0;
-	return 1;
+	return !note_is_hidden(search->call, &schema, key);
 }
 
 /* What SQL cannot say. */
@@ -43,25 +42,49 @@ static int passes(struct search *search, int64_t item_n, struct str key, struct 
 	return rc != 1 ? rc : may_read(search, item_n, key, f);
 }
 
-/* Ranking visits every match, so only the newest LIMIT_SEARCH_RANKED are ranked: the row of the oldest of them, 0
- * when there are not so many. */
-static int oldest_ranked(struct search *search, const struct index *index, int64_t *out, struct failure *f)
+struct match {
+	int64_t n, item_n;
+	struct id id;
+	double score; /* lower is better */
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct match *x = a;
+	const struct match *y = b;
+
+	if (x->score != y->score)
+		return x->score < y->score ? -1 : 1;
+	return x->n > y->n ? -1 : x->n < y->n;
+}
+
+/* The newest matches in scope. Scoring is what costs, so it is done for LIMIT_SEARCH_RANKED of them at most. */
+static int read_matches(struct search *search, const struct index *index, struct match *matches, size_t *n,
+	struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
 	struct sql sql;
 	int rc;
 
-	*out = 0;
+	*n = 0;
 	sql_init(&sql, search->call->arena);
-	index_newest(index, &sql);
+	index_matches(index, &sql);
 	add_conditions(search, index->kind, &sql);
-	index_newest_end(index, LIMIT_SEARCH_RANKED - 1, &sql);
+	index_matches_end(index, &sql);
 	if (query_sql(search->s, &q, f, &sql) != 0)
 		return -1;
-	rc = query_next(&q, f);
-	if (rc == 1)
-		*out = col_int(&q, 0);
-	return rc < 0 ? -1 : 0;
+	while ((rc = query_next(&q, f)) == 1) {
+		if ((rc = passes(search, col_int(&q, 2), col_str(&q, 3), f)) < 0)
+			return -1;
+		if (rc == 0)
+			continue;
+		if (*n == LIMIT_SEARCH_RANKED) {
+			search->is_truncated = true;
+			return 0;
+		}
+		matches[(*n)++] = (struct match){col_int(&q, 0), col_int(&q, 2), col_id(&q, 1), col_real(&q, 4)};
+	}
+	return rc;
 }
 
 int search_ranked(struct search *search, enum search_kind kind, enum analyser analyser, size_t *found,
@@ -69,40 +92,26 @@ int search_ranked(struct search *search, enum search_kind kind, enum analyser an
 {
 	const struct index index = {.kind = kind, .analyser = analyser, .query = search->queries[analyser],
 		.with_text = filter_needs_text(&search->filter)};
-	AUTO(query_endp) struct query q = {0};
-	struct sql sql;
-	int64_t from;
-	int rank = 0;
-	int rc;
+	struct match *matches = ARENA_ARRAY(search->call->arena, struct match, LIMIT_SEARCH_RANKED);
+	size_t n;
 
-	if (oldest_ranked(search, &index, &from, f) != 0)
+	if (read_matches(search, &index, matches, &n, f) != 0)
 		return -1;
-	search->is_truncated = search->is_truncated || from > 0;
-	sql_init(&sql, search->call->arena);
-	index_ranked(&index, from, &sql);
-	add_conditions(search, kind, &sql);
-	index_ranked_end(&index, &sql);
-	if (query_sql(search->s, &q, f, &sql) != 0)
-		return -1;
-	while ((rc = query_next(&q, f)) == 1) {
-		int64_t item_n = col_int(&q, 2);
-		struct hit *hit;
-
-		if ((rc = passes(search, item_n, col_str(&q, 3), f)) < 0)
-			return -1;
-		if (rc == 0)
-			continue;
-		if (rank == LIMIT_SEARCH_CANDIDATES) {
-			search->is_truncated = true;
-			break;
-		}
-		hit = search_hit(search, kind, col_int(&q, 0));
-		hit->item_n = item_n;
-		hit->id = col_id(&q, 1);
-		hit->rank[analyser] = ++rank;
+	if (n > 1)
+		qsort(matches, n, sizeof(*matches), by_rank);
+	if (n > LIMIT_SEARCH_CANDIDATES) {
+		n = LIMIT_SEARCH_CANDIDATES;
+		search->is_truncated = true;
 	}
-	*found += (size_t)rank;
-	return rc < 0 ? -1 : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct hit *hit = search_hit(search, kind, matches[i].n);
+
+		hit->item_n = matches[i].item_n;
+		hit->id = matches[i].id;
+		hit->rank[analyser] = (int)i + 1;
+	}
+	*found += n;
+	return 0;
 }
 
 /* ---- reading the texts ---- */

@@ -1,8 +1,8 @@
 /* work/search_index.h - inside search: the index of the store at hand. Its SQL is the dialect's own, so each store
  * has its file: search_sqlite.c.
  *
- * A query is begun by one of the first two functions, which name item i, for notes note x, and item_text t when
- * asked for, and end in a WHERE with the match; conditions follow; then the function of the same name with _end. */
+ * A query is begun by index_matches, which names item i, for notes note x, and item_text t when asked for, and ends
+ * in a WHERE with the match; conditions follow; then index_matches_end. */
 #ifndef DAIS_WORK_SEARCH_INDEX_H
 #define DAIS_WORK_SEARCH_INDEX_H
 
@@ -22,12 +22,10 @@ struct index {
 /* Every term as a phrase, all of them wanted. */
 struct str index_query(struct arena *arena, const struct str *terms, size_t n);
 
-/* One column, the row, of the match that is number `skip` + 1 from the newest. */
-void index_newest(const struct index *index, struct sql *sql);
-void index_newest_end(const struct index *index, int64_t skip, struct sql *sql);
-/* Columns row, id (of the item or note), item row, note key or ''; best first. Rows below `from` are left out. */
-void index_ranked(const struct index *index, int64_t from, struct sql *sql);
-void index_ranked_end(const struct index *index, struct sql *sql);
+/* Columns row, id (of the item or note), item row, note key or '', score (lower is better); newest row first, so that
+ * only those are scored which are taken. */
+void index_matches(const struct index *index, struct sql *sql);
+void index_matches_end(const struct index *index, struct sql *sql);
 
 /* What was matched of row `n`, with <mark> around it; 1 found, 0 the row does not match, -1 failure. */
 struct snippet {

@@ -5,17 +5,14 @@
 #define ITEM_FROM(table) " FROM " table " CROSS JOIN item i ON i.n = " table ".rowid"
 #define NOTE_FROM(table) \
 	" FROM " table " CROSS JOIN note x ON x.n = " table ".rowid CROSS JOIN item i ON i.n = x.item_n"
-#define RANKED(table, id, key) "SELECT " table ".rowid, " id ", i.n, " key
 
 static const struct {
-	const char *newest, *ranked, *match, *from_row, *newest_end, *ranked_end;
+	const char *matches, *match, *matches_end;
 } texts[2][ANALYSER_COUNT] = {
 #define TEXTS(table, from, id, key) \
 	{ \
-		"SELECT " table ".rowid" from(table), RANKED(table, id, key) from(table), \
-			" WHERE " table " MATCH ", " AND " table ".rowid >= ", \
-			" ORDER BY " table ".rowid DESC LIMIT 1 OFFSET ", \
-			" ORDER BY bm25(" table "), " table ".rowid DESC", \
+		"SELECT " table ".rowid, " id ", i.n, " key ", bm25(" table ")" from(table), \
+			" WHERE " table " MATCH ", " ORDER BY " table ".rowid DESC", \
 	}
 	[SEARCH_ITEMS] =
 		{
@@ -47,39 +44,18 @@ struct str index_query(struct arena *arena, const struct str *terms, size_t n)
 	return buf_str(&out);
 }
 
-static void add_match(const struct index *index, struct sql *sql)
+void index_matches(const struct index *index, struct sql *sql)
 {
+	sql_add(sql, texts[index->kind][index->analyser].matches);
 	if (index->with_text)
 		sql_add(sql, " CROSS JOIN item_text t ON t.n = i.n");
 	sql_add(sql, texts[index->kind][index->analyser].match);
 	sql_str(sql, index->query);
 }
 
-void index_newest(const struct index *index, struct sql *sql)
+void index_matches_end(const struct index *index, struct sql *sql)
 {
-	sql_add(sql, texts[index->kind][index->analyser].newest);
-	add_match(index, sql);
-}
-
-void index_newest_end(const struct index *index, int64_t skip, struct sql *sql)
-{
-	sql_add(sql, texts[index->kind][index->analyser].newest_end);
-	sql_int(sql, skip);
-}
-
-void index_ranked(const struct index *index, int64_t from, struct sql *sql)
-{
-	sql_add(sql, texts[index->kind][index->analyser].ranked);
-	add_match(index, sql);
-	if (from <= 0)
-		return;
-	sql_add(sql, texts[index->kind][index->analyser].from_row);
-	sql_int(sql, from);
-}
-
-void index_ranked_end(const struct index *index, struct sql *sql)
-{
-	sql_add(sql, texts[index->kind][index->analyser].ranked_end);
+	sql_add(sql, texts[index->kind][index->analyser].matches_end);
 }
 
 /* ---- snippets ---- */

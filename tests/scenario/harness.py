@@ -167,7 +167,8 @@ class Local(Tools):
             line = self.file.readline()
             assert line, "the server closed the connection"
             message = json.loads(line)
-            if message.get("id") == self.n and "method" not in message:
+            # What could not be read at all is answered without an id.
+            if message.get("id", self.n) in (self.n, None) and "method" not in message:
                 return message
 
     def envelope(self, tool, arguments):
@@ -334,7 +335,7 @@ class Dais(Tools):
     def new_token(self, name=None, capabilities="read write-items write-notes advance manage-dependencies"):
         self.token_count += 1
         name = name or f"t{self.token_count}"
-        done = self.run("token", "create", name, "--capabilities", capabilities, "--json", check=0)
+        done = self.run("token", "create", "--id", name, "--capabilities", capabilities, "--json", check=0)
         return json.loads(done.stdout)["token"]
 
     def http(self, token=None):

@@ -28,14 +28,14 @@ def put(dais, name):
     return dais.op("notes_write", "upsert", itemId=dais.root, key="n", role="work", bodyFromFile=name)
 
 
-@pytest.mark.parametrize("name, body", [("body.md", "from the file\n"), ("inner/deep.md", "deep\n"), ("./body.md", "from the file\n")])
+@pytest.mark.parametrize("name, body", [("body.md", "from the file\n"), ("inner/deep.md", "deep\n")])
 def test_a06_a_file_below_the_configuration_directory_is_read(shelf, name, body):
     put(shelf, name)
     assert shelf.body(shelf.root, "n") == body
 
 
 @pytest.mark.parametrize("name", ["../secret.md", "inner/../../secret.md", "/etc/passwd", "link.md", "out/secret.md", "", ".", "..", "inner",
-                                  "absent.md", "body.md/", "a\nb", "pipe.md", "x" * 5000, "~/secret.md"])
+                                  "absent.md", "./body.md", "body.md/", "a\nb", "pipe.md", "x" * 5000, "~/secret.md"])
 def test_a06_every_other_name_is_refused_and_says_nothing_of_what_is_there(shelf, name):
     with pytest.raises(Refused) as caught:
         put(shelf, name)

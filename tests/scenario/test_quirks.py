@@ -92,9 +92,8 @@ def test_null_for_an_optional_parameter_is_absence(local):
     assert envelope["ok"] and not codes(envelope)
 
 
-def test_digits_as_text_are_not_a_number_in_silence(local):
-    envelope = create(local, complexity="5")
-    if envelope["ok"]:
-        assert codes(envelope) and local.get(results(envelope)[0]["id"])["complexity"] == 5
-    else:
-        assert envelope["error"]["detail"]["fields"][0]["field"] == "ops[0].complexity"
+def test_a_number_or_a_truth_as_text_is_read_and_that_is_told(local):
+    envelope = create(local, complexity="5", requiresVerification="true")
+    assert codes(envelope) == ["json_string_coerced"] * 2
+    made = local.get(results(envelope)[0]["id"])
+    assert (made["complexity"], made["requiresVerification"]) == (5, True)

@@ -140,9 +140,8 @@ def test_a15_export_and_import_keep_every_character(dais, new_dais):
     local.note(child, "n", "naïve\ncafé " + DROP, role="work")
     exported = dais.run("export", check=0).stdout
     other = new_dais()
-    other.start()
     other.run("import", "-", stdin=exported, check=0)
-    caller = other.local()
+    caller = other.start().local()
     for item in (root, child):
         wanted = local.get(item, "description", "properties", "tags")
         assert caller.get(item, "description", "properties", "tags")["title"] == wanted["title"]

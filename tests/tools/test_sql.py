@@ -123,18 +123,22 @@ LARGE = {"item", "item_text", "item_tag", "item_trait", "note", "note_body", "no
 
 # Statements that do walk one, each with the reason why it may.
 WALKS = {
+    "SELECT count(*) FROM (SELECT root_n, count(*) AS actual FROM item GROUP BY root_n)": "dais doctor looks at everything",
+    "SELECT count(*) FROM dep a JOIN dep b": "dais doctor",
+    "SELECT count(*) FROM item c JOIN item p": "dais doctor",
+    "SELECT count(*) FROM item i LEFT JOIN item_text t": "dais doctor",
+    "INSERT INTO root_tally": "dais import counts once, at its end",
 }
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_it_reaches_large_tables_through_an_index(database, sql):
-    reason = next((reason for part, reason in WALKS.items() if part in sql), None)
-    aliases = {}
-    for table, alias in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?", sql):
-        aliases[alias] = table
+    if any(sql.startswith(part) for part in WALKS) or re.search(r"\bLIMIT\b", sql):
+        return  # allowed, or ended by its limit
+    aliases = {alias: table for table, alias in re.findall(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?", sql)}
     walked = []
     for step in plan(database, sql):
-        scanned = re.match(r"SCAN (\w+)(?! (?:VIRTUAL TABLE|USING (?:COVERING )?INDEX))", step)
+        scanned = re.match(r"SCAN (\w+)(?! VIRTUAL TABLE)", step)
         if scanned and aliases.get(scanned[1], scanned[1]) in LARGE:
             walked.append(step)
-    assert not walked or reason, f"{walked} in {sql}"
+    assert not walked, f"{walked} in {sql}"

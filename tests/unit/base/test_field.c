@@ -109,7 +109,7 @@ static void test_certain_meanings_are_accepted_and_warned_about(void **state)
 	assert_true(run.args.flag.v);
 	assert_int_equal(run.args.tags.n, 1);
 	assert_true(str_eq(run.args.title.v, STR("7")));
-	assert_int_equal(run.warnings.count, 2);
+	assert_int_equal(run.warnings.count, 5);
 	assert_string_equal(run.warnings.first->code, "json_string_coerced");
 	finish(&run);
 }

@@ -124,6 +124,7 @@ json_t *ask_text(struct desk *d, enum who who, const struct tool *tool, struct s
 	return read_kept(d, call.envelope);
 }
 
+static struct str quoted(struct desk *d, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 static struct str quoted(struct desk *d, const char *format, va_list args)
 {
 	char *text = arena_vprintf(d->arena, format, args);

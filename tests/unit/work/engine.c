@@ -175,6 +175,38 @@ int64_t make_item(struct engine *e, int64_t parent, const char *title)
 	return make_item_as(e, parent, title, (struct traits){.priority = PRIORITY_MEDIUM});
 }
 
+struct many {
+	const void *rows;
+	int64_t *out; /* of items */
+	size_t n;
+	int64_t parent;
+	const char *title;
+};
+
+static int put_items(struct tx *tx, void *arg, struct failure *f)
+{
+	struct many *many = arg;
+
+	for (size_t i = 0; i < many->n; i++) {
+		struct new_item new = {.parent = many->parent, .title = many->title,
+			.traits = {.priority = PRIORITY_MEDIUM}};
+
+		if (put_item(tx, &new, f) != 0)
+			return -1;
+		many->out[i] = new.n;
+	}
+	return 0;
+}
+
+void make_items(struct engine *e, int64_t parent, const char *title, int64_t *out, size_t n)
+{
+	struct many many = {.out = out, .n = n, .parent = parent, .title = title};
+	struct failure f;
+
+	if (in_tx(e, LOCAL, put_items, &many, &f) != 0)
+		fail_msg("%.*s", STRF(f.message));
+}
+
 struct new_dep {
 	int64_t from, to, type, threshold;
 };
@@ -192,6 +224,29 @@ static int put_dep(struct tx *tx, void *arg, struct failure *f)
 		       tx->snapshot.now, me) < 0
 		? -1
 		: 0;
+}
+
+static int put_deps(struct tx *tx, void *arg, struct failure *f)
+{
+	struct many *many = arg;
+	const int64_t(*pairs)[2] = many->rows;
+
+	for (size_t i = 0; i < many->n; i++) {
+		struct new_dep new = {pairs[i][0], pairs[i][1], 0, ROLE_TERMINAL};
+
+		if (put_dep(tx, &new, f) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void make_deps(struct engine *e, const int64_t (*pairs)[2], size_t n)
+{
+	struct many many = {.rows = pairs, .n = n};
+	struct failure f;
+
+	if (in_tx(e, LOCAL, put_deps, &many, &f) != 0)
+		fail_msg("%.*s", STRF(f.message));
 }
 
 void make_dep(struct engine *e, int64_t from, int64_t to, int threshold)

@@ -42,6 +42,9 @@ struct traits {
 int64_t make_item(struct engine *e, int64_t parent, const char *title);
 int64_t make_item_as(struct engine *e, int64_t parent, const char *title, struct traits traits);
 void make_dep(struct engine *e, int64_t from, int64_t to, int threshold);
+/* Many at once, in one transaction each; edges are BLOCKS from pairs[i][0] to pairs[i][1]. */
+void make_items(struct engine *e, int64_t parent, const char *title, int64_t *out, size_t n);
+void make_deps(struct engine *e, const int64_t (*pairs)[2], size_t n);
 void make_relation(struct engine *e, int64_t from, int64_t to);
 void make_note(struct engine *e, enum who who, int64_t item, const char *key, enum role role, const char *body);
 /* The rules of the project of `root` (0: global). */

@@ -109,21 +109,22 @@ static void stacked_diamonds_are_walked_once(void **state)
 {
 	struct box *box = *state;
 	int64_t layer[24][2];
+	int64_t pairs[23 * 4][2];
 	int64_t started;
 	json_t *answer;
 
-	for (int i = 0; i < 24; i++)
-		for (int j = 0; j < 2; j++)
-			layer[i][j] = item(box, "diamond");
-	for (int i = 0; i + 1 < 24; i++)
-		for (int j = 0; j < 4; j++)
-			make_dep(box->e, layer[i][j / 2], layer[i + 1][j % 2], ROLE_TERMINAL);
+	make_items(box->e, box->root, "diamond", layer[0], 48);
+	for (size_t i = 0; i < 23 * 4; i++) {
+		pairs[i][0] = layer[i / 4][i % 4 / 2];
+		pairs[i][1] = layer[i / 4 + 1][i % 2];
+	}
+	make_deps(box->e, (const int64_t(*)[2])pairs, 23 * 4);
 	started = now_ms();
 	answer = edge(box, layer[23][0], layer[0][0], "");
 	assert_error(answer, "cycle_detected");
 	assert_int_equal(json_array_size(at(answer, "error.detail.path")), 25);
 	(void)result_of(edge(box, layer[0][0], layer[23][0], ""));
-	assert_true(now_ms() - started < 200); /* two calls; far below what walking paths takes */
+	assert_true(now_ms() - started < 1000); /* two calls; far below what walking paths takes */
 }
 
 /* A02 h */
@@ -132,17 +133,20 @@ static void a_long_cycle_is_found_and_summarised(void **state)
 	struct box *box = *state;
 	enum { LENGTH = 5000 };
 	int64_t *chain = arena_alloc(box->e->arena, LENGTH * sizeof(*chain));
+	int64_t(*pairs)[2] = arena_alloc(box->e->arena, LENGTH * sizeof(*pairs));
 	json_t *answer;
 	int64_t started;
 	size_t shown;
 
-	for (int i = 0; i < LENGTH; i++)
-		chain[i] = item(box, "link");
-	for (int i = 0; i + 1 < LENGTH; i++)
-		make_dep(box->e, chain[i], chain[i + 1], ROLE_TERMINAL);
+	make_items(box->e, box->root, "link", chain, LENGTH);
+	for (int i = 0; i + 1 < LENGTH; i++) {
+		pairs[i][0] = chain[i];
+		pairs[i][1] = chain[i + 1];
+	}
+	make_deps(box->e, (const int64_t(*)[2])pairs, LENGTH - 1);
 	started = now_ms();
 	answer = edge(box, chain[LENGTH - 1], chain[0], "");
-	print_message("closing edge of a chain of %d: %d ms\n", LENGTH, (int)(now_ms() - started));
+	assert_true(now_ms() - started < 1000); /* 25 ms on a quiet machine; paths would take for ever */
 	assert_error(answer, "cycle_detected");
 	shown = json_array_size(at(answer, "error.detail.path"));
 	assert_int_equal(shown, LIMIT_CYCLE_PATH);
@@ -153,7 +157,7 @@ static void a_long_cycle_is_found_and_summarised(void **state)
 	/* Away from the chain the backward search proves at once that nothing closes. */
 	started = now_ms();
 	(void)result_of(edge(box, item(box, "new"), chain[0], ""));
-	assert_true(now_ms() - started < 200);
+	assert_true(now_ms() - started < 1000);
 }
 
 /* A02 b, 3.17 */
@@ -246,11 +250,18 @@ static void removing_an_edge_names_what_it_frees(void **state)
 static void a_graph_is_capped_and_says_so(void **state)
 {
 	struct box *box = *state;
+	enum { LEAVES = 1200 };
+	int64_t leaves[LEAVES];
+	int64_t pairs[LEAVES][2];
 	json_t *answer;
 	const json_t *data;
 
-	for (int i = 0; i < 1200; i++)
-		make_dep(box->e, box->a, item(box, "leaf"), ROLE_TERMINAL);
+	make_items(box->e, box->root, "leaf", leaves, LEAVES);
+	for (int i = 0; i < LEAVES; i++) {
+		pairs[i][0] = box->a;
+		pairs[i][1] = leaves[i];
+	}
+	make_deps(box->e, (const int64_t(*)[2])pairs, LEAVES);
 	answer = ask(box, &tool_deps_read, "{'select':'graph','itemId':'%s','maxNodes':1000}", id_of(box->e, box->a));
 	data = data_of(answer);
 	assert_true(json_is_true(at(data, "truncated")));

@@ -73,7 +73,7 @@ json_t *call_as(struct box *box, const struct caller *caller, const struct tool 
 	return envelope;
 }
 
-static json_t *read_args(struct box *box, const char *format, va_list list)
+__attribute__((format(printf, 2, 0))) static json_t *read_args(struct box *box, const char *format, va_list list)
 {
 	char *text = arena_vprintf(box->e->arena, format, list);
 	json_error_t error;
