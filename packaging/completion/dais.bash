@@ -1,0 +1,43 @@
+# Completion of dais for bash; tests/scenario/test_packaging.py compares it with what the program says.
+_dais() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} own=""
+	local shared="--state --config --log-level --help --usage --version"
+
+	case $before in
+	--state | --config-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
+	--config | --tls-cert | --tls-key) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+	--log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error off" -- "$word"); return ;;
+	--auth) mapfile -t COMPREPLY < <(compgen -W "token none" -- "$word"); return ;;
+	--role) mapfile -t COMPREPLY < <(compgen -W "queue work review blocked terminal" -- "$word"); return ;;
+	esac
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "serve mcp-stdio call status items events project token init open demo backup export import doctor --help --version" -- "$word")
+		return
+	fi
+	case $command in
+	serve) own="--auth --config-dir --listen --print-config --store --tls-cert --tls-key" ;;
+	mcp-stdio) own="--no-spawn" ;;
+	call) own="--raw" ;;
+	status) own="--json" ;;
+	items) own="--json --limit --open --role --root --table --watch" ;;
+	events) own="--count --json --since --type" ;;
+	project) own="--confirm --json --name" ;;
+	token) own="--all --cap --capabilities --description --id --json --root --ttl" ;;
+	open) own="--print" ;;
+	backup) own="--force" ;;
+	export) own="--force" ;;
+	doctor) own="--json" ;;
+	esac
+	if [[ $word == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$own $shared" -- "$word")
+		return
+	fi
+	case $command in
+	token) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$word") ;;
+	project) mapfile -t COMPREPLY < <(compgen -W "add list remove" -- "$word"; compgen -d -- "$word") ;;
+	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report" -- "$word") ;;
+	backup | export | import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	init) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+	esac
+}
+complete -F _dais dais
