@@ -14,7 +14,6 @@ help:
 	@echo 'make conformance  the official MCP conformance program against our protocol library'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
-	@echo 'make bench        measure the budgets beside their baselines'
 	@echo 'make docs         write the reference pages anew from the tables of the code'
 	@echo 'make install      to PREFIX (default /usr/local)'
 
@@ -49,15 +48,6 @@ fuzz:
 bench: build
 	ninja -C build -j $(JOBS) bench/load bench/streams bench/bare bench/fill
 	bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(BENCH)
-
-bench: build
-	@scripts/setup test
-	meson configure build -Dbuildtype=debugoptimized
-	bench/run.py
-
-docs: build
-	ninja -C build -j $(JOBS) tests/tools/reference
-	tests/tools/write_reference build/tests/tools/reference .
 
 install: build
 	install -D -m 755 build/src/cli/dais $(DESTDIR)$(PREFIX)/bin/dais

@@ -89,11 +89,10 @@ static error_t parse_both(int key, char *arg, struct argp_state *state)
 int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *options, argp_parser_t parser,
 	const char *args_doc, const char *doc, void *input)
 {
-	static const struct argp_option none[] = {{0}};
 	const struct argp_child children[] = {{&cli_shared_argp, 0, "Options of every command:", 90}, {0}};
 	struct parsing parsing = {cli, parser, input};
 	const struct argp argp = {
-		.options = options == NULL ? none : options,
+		.options = options,
 		.parser = parse_both,
 		.args_doc = args_doc,
 		.doc = doc,

@@ -26,8 +26,9 @@ struct sweeper {
 SQL(SQL_PRUNE_IDEMPOTENCY,
 	"DELETE FROM idempotency WHERE created_at <= $1 AND key IN"
 	" (SELECT key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT 1000)");
+/* Rows are appended in the order of time, so the oldest are the first: no index on the time is needed. */
 SQL(SQL_PRUNE_CALL_LOG,
-	"DELETE FROM call_log WHERE n IN (SELECT n FROM call_log WHERE at <= $1 ORDER BY at LIMIT 1000)");
+	"DELETE FROM call_log WHERE at <= $1 AND n IN (SELECT n FROM call_log ORDER BY n LIMIT 1000)");
 SQL(SQL_PRUNE_LEASE_HISTORY,
 	"DELETE FROM lease_history WHERE n IN (SELECT n FROM lease_history WHERE released_at <= $1 LIMIT 1000)");
 SQL(SQL_PRUNE_SESSION,

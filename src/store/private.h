@@ -71,6 +71,9 @@ void reserve_release(const char *database);
 int migrate(struct db *db, const char *path, bool is_new, struct failure *f);
 
 /* ---- the store ---- */
+/* Of a new database. Each page that a commit touches goes into the log whole: with half the usual size a
+ * transition writes half the bytes (15.7 KB instead of 29.9 alone, 5.9 instead of 10.4 in a batch of 64). */
+#define PAGE_BYTES 2048
 #define APPLICATION_ID 0x44414953 /* "DAIS" */
 #define MAX_FOLLOWERS 8
 #define MAX_READ_CONNECTIONS 16

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
 #define CACHE_SLOTS 512 /* power of two; statements beyond three quarters of it are not kept */
 #define CACHE_NEAR 512
 
@@ -142,7 +144,7 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 	(void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	/* The schema stays trusted: it is ours alone, and its triggers feed the search tables, which SQLite does
 	 * not count as innocuous. */
-	if (mode == DB_CREATE && db_exec(db, "PRAGMA page_size = 4096") != DB_OK)
+	if (mode == DB_CREATE && db_exec(db, "PRAGMA page_size = " TEXT_OF(PAGE_BYTES)) != DB_OK)
 		return DB_FATAL;
 	outcome = db_exec(db, "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
 			      " PRAGMA cache_size = -8192; PRAGMA recursive_triggers = OFF");
@@ -159,14 +161,22 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 	return outcome;
 }
 
+/* Nobody asks the library how much it has allocated, and counting takes a lock for every allocation. */
+static void configure_library(void)
+{
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* refused when it runs already: then it counts */
+}
+
 int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct db *db = calloc(1, sizeof(*db));
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
 	enum outcome outcome;
 
 	if (db == NULL)
 		abort();
+	(void)pthread_once(&once, configure_library);
 	if (mode == DB_CREATE)
 		flags |= SQLITE_OPEN_CREATE;
 	outcome = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? DB_OK : DB_FATAL;

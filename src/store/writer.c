@@ -179,7 +179,7 @@ static void wake_checkpointer(struct store *store)
 
 /* Pages that the log grows by between two passive checkpoints. Each one sorts all of the log and syncs the
  * database, so that one for every commit, once the log is long, costs more than the commits. */
-#define CHECKPOINT_FRAMES 1000
+#define CHECKPOINT_FRAMES 2000
 
 static void tend_log(struct store *store)
 {
@@ -189,7 +189,7 @@ static void tend_log(struct store *store)
 
 	if (frames < store->checkpoint_asked_at)
 		store->checkpoint_asked_at = 0; /* the log has started over */
-	if (frames > LIMIT_WAL_BYTES / 4096) {
+	if (frames > LIMIT_WAL_BYTES / PAGE_BYTES) {
 		/* Under unbroken load a passive checkpoint may never reset the log. */
 		if (db_checkpoint(store->writer_db, true, &all, &moved) == DB_OK)
 			log_line(LOG_DEBUG, "store", "log restarted", {"frames", LOG_INT(all)});

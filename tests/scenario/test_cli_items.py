@@ -226,3 +226,13 @@ def test_events_begin_with_now(dais):
     until(lambda: len(dais.item("new")) and follower.events)
     assert all(event["seq"] > 1000000000001 for event in follower.events)
     follower.stop()
+
+
+def test_a_new_item_does_not_inherit_the_events_of_one_that_is_gone(dais):
+    root = dais.item("root")
+    gone = dais.item("gone", parentId=root)
+    dais.op("items_write", "delete", itemId=gone)
+    dais.restart()
+    item = dais.item("new", parentId=root)
+    done = dais.run("events", "--since", "0", "--count", "4", "--json", check=0)
+    assert [json.loads(line).get("itemId") for line in done.stdout.splitlines()] == [root, None, None, item]

@@ -325,7 +325,6 @@ CREATE TABLE call_log (                -- appended only: an index on random ids 
   failed_count INTEGER NOT NULL,
   replayed INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX call_log_at ON call_log (at);
 
 CREATE TABLE token (
   id TEXT PRIMARY KEY,                 -- the principal is api:<id>

@@ -101,7 +101,7 @@ static void nothing_reads_as_an_empty_map(void **state)
 
 static void line_ends_and_a_bom_do_not_matter(void **state)
 {
-	const char *const texts[] = {"a:\n  b: c\n", "\xef\xbb\xbf" "a:\n  b: c\n", "a:\r\n  b: c\r\n", "a:\r  b: c\r",
+	const char *const texts[] = {"a:\n  b: c\n", ("\xef\xbb\xbf" "a:\n  b: c\n"), "a:\r\n  b: c\r\n", "a:\r  b: c\r",
 		"a:\n# at the margin\n  b: c\n"};
 
 	(void)state;

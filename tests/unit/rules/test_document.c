@@ -13,11 +13,11 @@ static void files_of_any_editor_give_the_same_rules(void **state)
 	struct story *s = *state;
 	const char *const texts[] = {
 		BUG,
-		"\xef\xbb\xbf" BUG,
+		("\xef\xbb\xbf" BUG),
 		"work_item_schemas:\r\n  bug:\r\n    notes:\r\n      - { key: cause, role: work, required: true }\r\n",
 		"work_item_schemas:\r  bug:\r    notes:\r      - { key: cause, role: work, required: true }\r",
-		"work_item_schemas:\n  bug:\n# a comment at the margin\n    notes:\n"
-		"      - { key: cause, role: work, required: true }\n",
+		("work_item_schemas:\n  bug:\n# a comment at the margin\n    notes:\n"
+		 "      - { key: cause, role: work, required: true }\n"),
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
