@@ -98,6 +98,11 @@ void prompts_list(struct mcp_request *req);
 void prompt_get(struct mcp_request *req, struct str name, const json_t *arguments);
 void complete(struct mcp_request *req, const struct mcp_completion *what);
 
+/* ---- notice.c: resource notices to MCP clients ---- */
+/* Tell subscribers which resources the events after `since`, up to `newest`, changed. Returns the number up to
+ * which that is done: less than `newest` when the store cannot be read now. On the hub's thread. */
+int64_t notice_resources(struct server *server, int64_t since, int64_t newest);
+
 /* ---- session_row.c ---- */
 void session_save(void *app, const struct mcp_session_row *row);
 bool session_load(void *app, const unsigned char key[32], struct arena *arena, struct mcp_session_row *out);
