@@ -4,8 +4,8 @@
  *   bare disk FILE SECONDS  4 KB overwrite + fdatasync
  *   bare loop               HTTP answers from a loop of our own
  *
- * `write` has the product's listener, queue and disk settings (WAL, synchronous=FULL, 4 KB pages, a passive
- * checkpointer), and none of its rules: a call names a row, which is read, updated under its version, and
+ * `write` has the product's listener, way of queueing and disk settings (WAL, synchronous=FULL, a passive
+ * checkpointer; but 4 KB pages, where the product has 2 KB), and none of its rules: a call names a row, which is read, updated under its version, and
  * recorded in an event table with one index. Budgets of the product are shares of what this one reaches. */
 #include "bench/bare.h"
 

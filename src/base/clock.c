@@ -125,19 +125,39 @@ bool time_parse(struct str s, int64_t *out_ms)
 	return true;
 }
 
+/* `width` digits, without printf: an item shows three times, a page of them hundreds. */
+static char *put(char *p, int value, int width)
+{
+	for (int i = width - 1; i >= 0; i--, value /= 10)
+		p[i] = (char)('0' + value % 10);
+	return p + width;
+}
+
 void time_format(int64_t ms, char out[TIME_TEXT_SIZE])
 {
 	time_t seconds = (time_t)(ms / 1000);
 	int rest = (int)(ms % 1000);
-	struct tm tm;
+	struct tm tm = {.tm_year = 0};
+	char *p = out;
 
 	if (rest < 0) {
 		rest += 1000;
 		seconds--;
 	}
 	(void)gmtime_r(&seconds, &tm);
-	(void)snprintf(out, TIME_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-		(unsigned)(tm.tm_year + 1900) % 10000U, (unsigned)(tm.tm_mon + 1) % 100U,
-		(unsigned)tm.tm_mday % 100U, (unsigned)tm.tm_hour % 100U, (unsigned)tm.tm_min % 100U,
-		(unsigned)tm.tm_sec % 100U, (unsigned)rest % 1000U);
+	p = put(p, (tm.tm_year + 1900) % 10000, 4);
+	*p++ = '-';
+	p = put(p, tm.tm_mon + 1, 2);
+	*p++ = '-';
+	p = put(p, tm.tm_mday, 2);
+	*p++ = 'T';
+	p = put(p, tm.tm_hour, 2);
+	*p++ = ':';
+	p = put(p, tm.tm_min, 2);
+	*p++ = ':';
+	p = put(p, tm.tm_sec, 2);
+	*p++ = '.';
+	p = put(p, rest, 3);
+	*p++ = 'Z';
+	*p = '\0';
 }

@@ -453,7 +453,7 @@ struct subscriber *local_subscribe(struct stream_hub *hub, const struct caller *
 
 	sub->write = write;
 	sub->context = context;
-	sub->sent = since == 0 ? store_newest(hub->server->store) : since;
+	sub->sent = since;
 	stream_hub_add(hub, sub);
 	return sub;
 }

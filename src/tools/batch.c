@@ -69,6 +69,19 @@ static struct str with_members(struct call *call, struct str members, struct str
 	return str_printf(call->arena, "%.*s%s%.*s", STRF(members), members.n > 0 ? "," : "", STRF(more));
 }
 
+/* The only op of a call needs no savepoint besides the call's own. */
+static bool is_alone(const struct frame *frame)
+{
+	return frame->step_count == 1 && !frame->is_atomic;
+}
+
+static int undo_step(struct tx *tx, const struct frame *frame, struct failure *f)
+{
+	if (tx_undo(tx, f) != 0)
+		return -1;
+	return is_alone(frame) ? tx_mark(tx, f) : 0; /* the call's, which the store closes */
+}
+
 /* 0 the op is done, kept or undone; -1 the transaction itself is broken. */
 static int run_step(struct tx *tx, struct frame *frame, size_t index, struct failure *f)
 {
@@ -78,7 +91,7 @@ static int run_step(struct tx *tx, struct frame *frame, size_t index, struct fai
 
 	reset(call, frame, index);
 	failure_init(&step->failure, call->arena);
-	if (tx_mark(tx, f) != 0)
+	if (!is_alone(frame) && tx_mark(tx, f) != 0)
 		return -1;
 	rc = frame->is_atomic ? 0 : remembered(tx, frame, step, index, &step->failure);
 	if (rc == 1)
@@ -87,7 +100,7 @@ static int run_step(struct tx *tx, struct frame *frame, size_t index, struct fai
 		rc = execute(tx, frame, step, index, &step->failure);
 	if (rc != 0) {
 		step->is_ok = false;
-		if (tx_undo(tx, f) != 0)
+		if (undo_step(tx, frame, f) != 0)
 			return -1;
 		/* The paths of a document's faults are paths inside the document. */
 		if (step->failure.code != FAIL_CONFIG_INVALID)
@@ -103,7 +116,7 @@ static int run_step(struct tx *tx, struct frame *frame, size_t index, struct fai
 	/* An atomic call is remembered as a whole first: what is shown once must not get into that. */
 	if (!frame->is_atomic)
 		step->result = with_members(call, step->result, step->once);
-	return tx_keep(tx, f);
+	return is_alone(frame) ? 0 : tx_keep(tx, f);
 }
 
 /* All or nothing; the whole call is one entry of the idempotency table. */

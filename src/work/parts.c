@@ -43,19 +43,25 @@ unsigned parts_of(const struct arg_strs *fields)
 	return parts;
 }
 
-int parts_check(const struct arg_strs *fields, unsigned allowed, struct str path, struct failure *f)
+static struct str known_parts(struct arena *arena, unsigned allowed)
 {
 	struct buf known;
-	int rc = 0;
 
-	buf_init(&known, f->arena, SIZE_MAX);
+	buf_init(&known, arena, SIZE_MAX);
 	for (size_t i = 0; i < NAME_COUNT; i++)
 		if (names[i].part & allowed)
 			buf_printf(&known, "%s%s", known.n == 0 ? "" : ", ", names[i].name);
+	return buf_str(&known);
+}
+
+int parts_check(const struct arg_strs *fields, unsigned allowed, struct str path, struct failure *f)
+{
+	int rc = 0;
+
 	for (size_t i = 0; i < fields->n; i++)
 		if ((part_of(fields->v[i]) & allowed) == 0)
 			rc = fail_field(f, str_printf(f->arena, "%.*sfields[%zu]", STRF(path), i), fields->v[i],
-				"must be one of %.*s", STRF(buf_str(&known)));
+				"must be one of %.*s", STRF(known_parts(f->arena, allowed)));
 	return rc;
 }
 

@@ -75,7 +75,7 @@ def everything(stopped):
         except OSError:
             pass
     stopped.http(good).envelope("items_write", {"ops": [{"op": "create", "title": "t", "token": "x"}]})
-    for arguments in (["token", "list"], ["token", "list", "--json"], ["status", "--json"], ["items"], ["events", "--json"], ["doctor"],
+    for arguments in (["token", "list"], ["token", "list", "--json"], ["status", "--json"], ["items"], ["events", "--json", "--since", "0", "--count", "1"], ["doctor"],
                       ["backup", stopped.home / "backup.db"], ["export"]):
         done = stopped.run(*arguments)
         said += [done.stdout.encode(), done.stderr.encode()]
