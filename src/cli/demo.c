@@ -17,8 +17,6 @@
 #define READY_MS 30000
 #define MAX_KEPT 16
 
-extern char **environ;
-
 struct demo {
 	struct cli *cli;
 	char *place; /* the scratch directory */

@@ -174,6 +174,7 @@ struct mcp_server {
 	size_t in_flight;             /* of those that count */
 	struct mcp_request *listens;  /* open subscriptions */
 	size_t listen_count;
+	atomic_size_t uri_count; /* resource subscriptions of all sessions and listens */
 	atomic_uint_fast64_t ask_serial;
 };
 

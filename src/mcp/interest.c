@@ -9,6 +9,8 @@ void interest_finish(struct interest *in)
 {
 	for (size_t i = 0; i < in->uri_count; i++)
 		free(in->uris[i].uri);
+	if (in->total != NULL)
+		(void)atomic_fetch_sub(in->total, in->uri_count);
 	free(in->uris);
 	*in = (struct interest){0};
 }
@@ -41,6 +43,8 @@ bool interest_add(struct interest *in, struct str uri)
 		abort();
 	memcpy(slot->uri, uri.p, uri.n);
 	slot->uri[uri.n] = '\0';
+	if (in->total != NULL)
+		(void)atomic_fetch_add(in->total, 1);
 	return true;
 }
 
@@ -52,6 +56,8 @@ bool interest_remove(struct interest *in, struct str uri)
 		return false;
 	free(slot->uri);
 	*slot = in->uris[--in->uri_count];
+	if (in->total != NULL)
+		(void)atomic_fetch_sub(in->total, 1);
 	return true;
 }
 

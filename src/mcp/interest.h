@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum { INTEREST_TOOLS, INTEREST_RESOURCES, INTEREST_PROMPTS, INTEREST_LISTS };
@@ -27,6 +28,7 @@ struct interest {
 	} * uris;
 	size_t uri_count;
 	size_t uri_cap;
+	atomic_size_t *total; /* of everybody's URIs together; NULL: nobody counts */
 };
 
 void interest_finish(struct interest *in);

@@ -196,6 +196,7 @@ void listen_run(struct mcp_request *req)
 	struct refusal r;
 	bool room;
 
+	listen->interest.total = &req->server->uri_count;
 	/* Under the lock: the client may hang up on another thread. */
 	(void)pthread_mutex_lock(&req->lock);
 	req->listen = listen;

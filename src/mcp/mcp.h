@@ -199,6 +199,8 @@ void mcp_server_destroy(struct mcp_server *server);
 /* Requests not yet finished, over all transports. */
 size_t mcp_server_in_flight(struct mcp_server *server);
 
+/* Is anybody subscribed to a resource? Cheap: ask before finding out what to tell. */
+bool mcp_has_resource_subscribers(struct mcp_server *server);
 /* Tell clients that asked. Coalesced: one per URI in 250 ms, one per kind in a second. */
 void mcp_notify_resource_updated(struct mcp_server *server, struct str uri);
 /* MCP_RESOURCE_TEMPLATES counts as MCP_RESOURCES. */

@@ -189,6 +189,11 @@ static void session_list(struct mcp_session *session, void *context)
 	mcp_session_note_list(session, *(int *)context, clock_mono_ms());
 }
 
+bool mcp_has_resource_subscribers(struct mcp_server *server)
+{
+	return atomic_load(&server->uri_count) > 0;
+}
+
 void mcp_notify_resource_updated(struct mcp_server *server, struct str uri)
 {
 	each_listen(server, note_resource, &uri);

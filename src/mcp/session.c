@@ -63,6 +63,7 @@ static struct mcp_session *session_new(struct mcp_server *server)
 	atomic_init(&session->refs, 1);
 	session->server = server;
 	session->arena = arena_create();
+	session->interest.total = &server->uri_count;
 	session->log_threshold = log_level_find(STR("info"));
 	(void)pthread_mutex_init(&session->lock, NULL);
 	return session;

@@ -24,7 +24,7 @@ static struct actor actor_dup(struct arena *arena, const struct actor *from)
 }
 
 /* A copy whose texts live in `arena`, with a request id of its own. */
-static void caller_dup(struct arena *arena, const struct caller *from, struct caller *out)
+void server_caller_copy(struct arena *arena, const struct caller *from, struct caller *out)
 {
 	*out = *from;
 	out->actor = actor_dup(arena, &from->actor);
@@ -36,6 +36,7 @@ static void caller_dup(struct arena *arena, const struct caller *from, struct ca
 		memcpy(roots, from->roots, from->root_count * sizeof(*roots));
 		out->roots = roots;
 	}
+	req_id_generate(out->req_id);
 	out->actor.req_id = out->req_id;
 }
 
@@ -45,7 +46,7 @@ static void *caller_keep(void *app)
 	struct kept *kept = ARENA_NEW(arena, struct kept);
 
 	kept->arena = arena;
-	caller_dup(arena, app, &kept->caller);
+	server_caller_copy(arena, app, &kept->caller);
 	return &kept->caller;
 }
 
@@ -60,7 +61,7 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 {
 	struct caller *copy = ARENA_NEW(arena, struct caller);
 
-	caller_dup(arena, caller, copy);
+	server_caller_copy(arena, caller, copy);
 	return (struct mcp_caller){
 		.principal = copy->actor.id,
 		.profile = str_of(profile_name(copy->profile)),
@@ -71,7 +72,7 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 
 void server_caller(struct mcp_request *req, struct caller *out)
 {
-	caller_dup(mcp_request_arena(req), mcp_request_caller(req)->app, out);
+	server_caller_copy(mcp_request_arena(req), mcp_request_caller(req)->app, out);
 	/* One id per request: the protocol's is the one that the log and the events show. */
 	memcpy(out->req_id, mcp_request_id(req), REQ_ID_SIZE);
 }

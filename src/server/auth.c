@@ -86,6 +86,109 @@ static struct str session_of(struct str header)
 	return value;
 }
 
+/* ---- tokens seen lately: a call would otherwise begin with a snapshot of its own ----
+ *
+ * Invariants
+ * (1) An entry counts only while no token was made or revoked since before it was read: auth_forget() raises
+ *     the generation after such a change is on disk.
+ * (2) Expiry is compared on every use. Seat tokens are never kept: runs close. */
+#define CACHE_SLOTS 256
+
+static struct {
+	pthread_mutex_t lock;
+	struct entry {
+		unsigned char digest[32];
+		uint64_t generation; /* 0: empty */
+		void *caller;	     /* kept copy */
+	} slots[CACHE_SLOTS];
+	_Atomic uint64_t generation;
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER, .generation = 1};
+
+void auth_forget(void)
+{
+	atomic_fetch_add(&cache.generation, 1);
+}
+
+void auth_finish(void)
+{
+	for (size_t i = 0; i < CACHE_SLOTS; i++) {
+		if (cache.slots[i].caller != NULL)
+			server_mcp_handlers.caller_release(cache.slots[i].caller);
+		cache.slots[i] = (struct entry){.generation = 0};
+	}
+}
+
+static bool cache_find(const unsigned char digest[32], struct str surface, struct arena *arena, struct caller *out)
+{
+	struct entry *entry = &cache.slots[digest[0]];
+	bool found;
+
+	(void)pthread_mutex_lock(&cache.lock);
+	found = entry->generation == atomic_load(&cache.generation) && bytes_equal(entry->digest, digest, 32);
+	if (found) {
+		const struct caller *kept = entry->caller;
+
+		found = kept->expires_at == 0 || kept->expires_at > clock_wall_ms(); /* (2) */
+		if (found)
+			server_caller_copy(arena, kept, out);
+	}
+	(void)pthread_mutex_unlock(&cache.lock);
+	if (!found)
+		return false;
+	out->surface = surface;
+	return true;
+}
+
+static void cache_keep(const unsigned char digest[32], uint64_t generation, struct caller *caller)
+{
+	struct entry *entry = &cache.slots[digest[0]];
+	void *copy = server_mcp_handlers.caller_keep(caller);
+	void *old;
+
+	(void)pthread_mutex_lock(&cache.lock);
+	old = entry->caller;
+	memcpy(entry->digest, digest, 32);
+	entry->generation = generation;
+	entry->caller = copy;
+	(void)pthread_mutex_unlock(&cache.lock);
+	if (old != NULL)
+		server_mcp_handlers.caller_release(old);
+}
+
+static int caller_of_token(struct server *server, struct arena *arena, struct str token, struct str surface,
+	struct caller *out, struct failure *f)
+{
+	uint64_t generation = atomic_load(&cache.generation); /* (1): before the row is read */
+	bool may_keep = !str_starts(token, STR("dst_"));
+	unsigned char digest[32];
+	struct snapshot s;
+	int rc;
+
+	sha256(token.p, token.n, digest);
+	if (may_keep && cache_find(digest, surface, arena, out))
+		return 0;
+	if (snapshot_begin(server->store, arena, &s, f) != 0)
+		return -1;
+	rc = caller_from_token(&s, token, surface, out, f);
+	snapshot_end(&s);
+	if (rc == 0 && may_keep)
+		cache_keep(digest, generation, out);
+	return rc;
+}
+
+static int caller_of_session(struct server *server, struct arena *arena, struct str session, struct caller *out,
+	struct failure *f)
+{
+	struct snapshot s;
+	int rc;
+
+	if (snapshot_begin(server->store, arena, &s, f) != 0)
+		return -1;
+	rc = caller_from_session(&s, session, out, f);
+	snapshot_end(&s);
+	return rc;
+}
+
 int authenticate(struct server *server, struct http_exchange *x, struct caller *out, struct failure *f)
 {
 	struct str surface = str_starts(http_path(x), STR("/mcp")) ? STR("mcp") : STR("rest");
@@ -93,7 +196,6 @@ int authenticate(struct server *server, struct http_exchange *x, struct caller *
 	struct str header = http_header(x, "Authorization", &count);
 	struct str cookie = session_of(http_header(x, "Cookie", NULL));
 	struct str token = STR_NONE;
-	struct snapshot s;
 	int rc;
 
 	if (server->is_open_mode && !(bearer_of(header, &token) && str_starts(token, STR("dst_")))) {
@@ -107,10 +209,8 @@ int authenticate(struct server *server, struct http_exchange *x, struct caller *
 		return refuse(server, x, f, "The Authorization header must be: Bearer TOKEN.");
 	if (token.n == 0 && cookie.n == 0)
 		return refuse(server, x, f, "A bearer token is needed; make one with: dais token create");
-	if (snapshot_begin(server->store, http_arena(x), &s, f) != 0)
-		return -1;
-	rc = token.n > 0 ? caller_from_token(&s, token, surface, out, f) : caller_from_session(&s, cookie, out, f);
-	snapshot_end(&s);
+	rc = token.n > 0 ? caller_of_token(server, http_arena(x), token, surface, out, f)
+			 : caller_of_session(server, http_arena(x), cookie, out, f);
 	if (rc != 0 && f->code == FAIL_UNAUTHENTICATED)
 		return refuse(server, x, f, "The credential is not valid.");
 	return rc;

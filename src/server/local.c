@@ -177,6 +177,7 @@ static void answer_admin(struct connection *c, const json_t *request)
 	buf_init(&members, arena, SIZE_MAX);
 	json_writer_init(&w, &members);
 	rc = admin_run(server->store, request, arena, &w, &f);
+	auth_forget(); /* whatever it was: administration is rare */
 	buf_init(&out, arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);
@@ -201,6 +202,7 @@ static void answer_admin(struct connection *c, const json_t *request)
 static int greet(struct connection *c, const json_t *hello)
 {
 	struct str method = json_member_str(hello, "method");
+	const json_t *wanted;
 	struct failure f;
 	int64_t since;
 
@@ -210,7 +212,8 @@ static int greet(struct connection *c, const json_t *hello)
 		return 0;
 	}
 	if (str_eq(method, STR(LOCAL_EVENTS))) {
-		since = json_integer_value(json_object_get(json_object_get(hello, "params"), "since"));
+		wanted = json_object_get(json_object_get(hello, "params"), "since");
+		since = wanted == NULL ? store_newest(c->local->server->store) : json_integer_value(wanted);
 		c->events = local_subscribe(c->local->server->hub, &c->caller, since, connection_write, c);
 		return 0;
 	}

@@ -52,6 +52,8 @@ extern const struct mcp_handlers server_mcp_handlers;
 /* mcp_caller.app of this server: a caller kept alive with its own memory. */
 struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller);
 
+/* A copy whose texts live in `arena`, with a request id of its own; `out` may not move afterwards. */
+void server_caller_copy(struct arena *arena, const struct caller *from, struct caller *out);
 /* The request's caller with the request's id; `out` may not move afterwards. */
 void server_caller(struct mcp_request *req, struct caller *out);
 /* For metrics and the call log, of every surface. */
@@ -61,6 +63,9 @@ struct str server_operation(struct arena *arena, const json_t *arguments);
 /* ---- auth.c ---- */
 /* The caller behind an HTTP exchange: bearer token, sign-in cookie, or mode none. UNAUTHENTICATED. */
 int authenticate(struct server *server, struct http_exchange *x, struct caller *out, struct failure *f);
+/* A token was made or revoked: what was read before counts no more. */
+void auth_forget(void);
+void auth_finish(void);
 /* Too many failures from this peer lately. */
 bool auth_is_throttled(struct server *server, struct http_exchange *x);
 
@@ -92,6 +97,11 @@ bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri
 void prompts_list(struct mcp_request *req);
 void prompt_get(struct mcp_request *req, struct str name, const json_t *arguments);
 void complete(struct mcp_request *req, const struct mcp_completion *what);
+
+/* ---- notice.c: resource notices to MCP clients ---- */
+/* Tell subscribers which resources the events after `since`, up to `newest`, changed. Returns the number up to
+ * which that is done: less than `newest` when the store cannot be read now. On the hub's thread. */
+int64_t notice_resources(struct server *server, int64_t since, int64_t newest);
 
 /* ---- session_row.c ---- */
 void session_save(void *app, const struct mcp_session_row *row);

@@ -401,6 +401,7 @@ void server_stop(struct server *server)
 	http_guard_destroy(server->guard);
 	tools_destroy(server->tools);
 	rules_destroy(server->rules);
+	auth_finish();
 	free(server->state_dir);
 	free(server);
 }

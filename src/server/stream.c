@@ -313,6 +313,7 @@ static void *hub_main(void *context)
 	struct frame *frames = calloc(LIMIT_EVENT_PAGE, sizeof(*frames));
 	int64_t checked_at = clock_mono_ms();
 	bool someone_lags = false;
+	int64_t noticed = store_newest(hub->server->store);
 	int64_t newest;
 
 	if (frames == NULL)
@@ -328,6 +329,8 @@ static void *hub_main(void *context)
 			checked_at = clock_mono_ms();
 		sweep(hub, check);
 		(void)pthread_mutex_unlock(&hub->lock);
+		/* Without the lock: MCP takes locks of its own. */
+		noticed = notice_resources(hub->server, noticed, newest);
 	}
 	free(frames);
 	return NULL;
@@ -450,7 +453,7 @@ struct subscriber *local_subscribe(struct stream_hub *hub, const struct caller *
 
 	sub->write = write;
 	sub->context = context;
-	sub->sent = since == 0 ? store_newest(hub->server->store) : since;
+	sub->sent = since;
 	stream_hub_add(hub, sub);
 	return sub;
 }

@@ -30,7 +30,7 @@ void subscriber_destroy(struct subscriber *sub);
 void stream_hub_add(struct stream_hub *hub, struct subscriber *sub);
 
 /* Lines of JSON, one event each, for a program on this machine: every type, with its data. `write` must not
- * block; it is called on the hub's thread until local_unsubscribe returns. `since` 0: from now on. */
+ * block; it is called on the hub's thread until local_unsubscribe returns. */
 struct subscriber *local_subscribe(struct stream_hub *hub, const struct caller *caller, int64_t since,
 	void (*write)(void *context, struct str line), void *context);
 void local_unsubscribe(struct stream_hub *hub, struct subscriber *subscriber);
