@@ -332,7 +332,8 @@ void json_escape(struct buf *out, struct str text)
 		else
 			buf_printf(out, "\\u%04x", c);
 	}
-	buf_add(out, text.p + plain, text.n - plain);
+	if (plain < text.n) /* absent text has no address to count from */
+		buf_add(out, text.p + plain, text.n - plain);
 }
 
 static void quoted(struct buf *out, struct str text)
