@@ -181,6 +181,7 @@ def test_a12h_a_client_that_reconnects_all_the_time_harms_nobody(dais, token):
     until(lambda: dais.descriptors() <= before + 8)
 
 
+@pytest.mark.benchmark
 def test_a12i_a_reader_that_never_reads_is_cut_off_and_costs_little(dais, token):
     local = dais.local()
     stream = Stream(dais, token)
