@@ -10,6 +10,8 @@ static struct str next_part(struct str *text, char stop)
 	size_t at = 0;
 	struct str part;
 
+	if (text->n == 0) /* an absent header has no address to count from */
+		return STR("");
 	while (at < text->n && (quoted || text->p[at] != stop)) {
 		if (quoted && text->p[at] == '\\' && at + 1 < text->n)
 			at++;

@@ -303,13 +303,16 @@ static int open_parts(struct server *server, struct arena *arena, struct failure
 		return -1;
 	lease_set_enforced(settings_bool(server->settings, SETTING_LEASES_ENFORCED));
 	server->rules = rules_create();
+	make_guard(server);
+	/* Before the hub: from its first event on it tells MCP clients what changed. */
+	if (make_mcp(server, arena, f) != 0)
+		return -1;
 	server->hub = stream_hub_create(server, f);
 	if (server->hub == NULL || import_rules(server, arena, f) != 0 || ensure_admin(server, arena, f) != 0)
 		return -1;
 	server->tools = tools_create(server->store, server->rules, dir);
 	server->call_log = call_log_create(server);
-	make_guard(server);
-	if (make_mcp(server, arena, f) != 0 || sweeper_start(server, &server->sweeper, f) != 0)
+	if (sweeper_start(server, &server->sweeper, f) != 0)
 		return -1;
 	atomic_store(&server->is_ready, true);
 	return http_start(server->http, f) != 0 || local_start(server->local, f) != 0 ? -1 : 0;
