@@ -11,7 +11,7 @@ help:
 	@echo 'make build        leave the program at build/dais'
 	@echo 'make quick        the unit tests and scenarios of one build, for work in progress'
 	@echo 'make lint         clang-tidy and gcc -fanalyzer'
-	@echo 'make conformance  the official MCP conformance program against our protocol library'
+	@echo 'make conformance  the official MCP conformance program against our protocol library; official clients against dais'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
 	@echo 'make docs         write the reference pages anew from the tables of the code'

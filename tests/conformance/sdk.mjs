@@ -216,14 +216,20 @@ async function heard(session, uris, what) {
 }
 
 // What is subscribed to is told, what is not is not.
-async function follow(session, { first, second }) {
-  const uris = [`dais://item/${first}`, `dais://item/${first}/notes`, noteUri(first)]
+async function follow(session, { root, first, second, feature }) {
+  const ofNote = [`dais://item/${first}`, `dais://item/${first}/notes`, noteUri(first)]
+  const ofRest = [`dais://item/${feature}/tree`, `dais://config/${root}`, `dais://doc/${root}/pages%2Ftides`]
+  const uris = [...ofNote, ...ofRest]
   const subscription = await subscribe(session, uris)
   session.updates.length = 0
   await write(session, second, 'not subscribed to')
   await write(session, first, 'one')
-  await heard(session, uris, 'updates after a write')
-  assert.ok(session.updates.every(uri => uris.includes(uri)), JSON.stringify(session.updates))
+  await heard(session, ofNote, 'updates after a note')
+  assert.ok(session.updates.every(uri => ofNote.includes(uri)), JSON.stringify(session.updates))
+  await op(session, 'items_write', { op: 'update', itemId: second, title: 'Booking interface' })
+  await op(session, 'config', { op: 'push', rootId: root, yaml: 'work_item_schemas: {}\n' })
+  await op(session, 'docs_write', { op: 'put', rootId: root, slug: 'pages/tides', kind: 'page', body: '# Tides\n' })
+  await heard(session, ofRest, 'updates of a child, rules and a document')
   return { uris, subscription }
 }
 

@@ -140,6 +140,24 @@ static void a_session_survives_a_restart_with_all_it_knew(void **state)
 	mcp_session_unref(session);
 }
 
+static void subscriptions_are_counted_over_restart_and_end(void **state)
+{
+	char id[SESSION_ID_SIZE];
+	struct mcp_session *session;
+
+	assert_false(mcp_has_resource_subscribers(*state));
+	make(*state, STR("ada"), id);
+	assert_true(mcp_has_resource_subscribers(*state));
+	mcp_server_destroy(*state);
+	*state = mcp_server_create(&settings);
+	assert_false(mcp_has_resource_subscribers(*state));
+	session = mcp_session_find(*state, str_of(id), STR("ada"));
+	assert_true(mcp_has_resource_subscribers(*state));
+	assert_true(interest_remove(&session->interest, STR("x:a")));
+	assert_false(mcp_has_resource_subscribers(*state));
+	mcp_session_unref(session);
+}
+
 static void the_id_itself_is_not_stored(void **state)
 {
 	unsigned char key[32];
@@ -212,6 +230,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_session_survives_a_restart_with_all_it_knew, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			subscriptions_are_counted_over_restart_and_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_id_itself_is_not_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			another_principal_does_not_find_it, setup, teardown),
