@@ -14,6 +14,7 @@ struct arrival {
 	struct http_exchange *x;
 	const struct mcp_caller *caller;
 	bool takes_events;
+	json_t **document; /* the message, until a request takes it over */
 };
 
 static void answer_refusal(const struct arrival *a, struct str id, const struct refusal *r)
@@ -66,6 +67,7 @@ static struct mcp_request *make_request(
 	copy.id = str_dup(arena, message->id);
 	post_ref(post);
 	req = request_create(a->server, a->caller, &copy, arena, &post->channel);
+	*a->document = NULL; /* the request's now */
 	req->json_only = !a->takes_events || post->is_batch;
 	if (!req->json_only) {
 		req->stream_at = clock_mono_ms() + LIMIT_MCP_STREAM_AFTER_MS;
@@ -219,12 +221,12 @@ static void post_unclaimed(const struct arrival *a, const struct message *messag
 	answer_refusal(a, message->id, &r);
 }
 
-static void post_message(const struct arrival *a, json_t *value)
+static void post_message(const struct arrival *a)
 {
 	struct message message;
 	struct refusal r;
 
-	if (message_read(http_arena(a->x), value, &message, &r) != 0)
+	if (message_read(http_arena(a->x), *a->document, &message, &r) != 0)
 		answer_refusal(a, message.id, &r);
 	else if (message.claim != NULL && message.kind == MESSAGE_REQUEST)
 		post_modern(a, &message);
@@ -261,13 +263,17 @@ static void put_error(struct post *post, struct str id, const struct refusal *r)
 }
 
 /* One element; `post` NULL: nothing in the batch will be answered. */
-static void batch_element(const struct arrival *a, struct post *post, struct mcp_session *session,
+static void batch_element(const struct arrival *batch, struct post *post, struct mcp_session *session,
 	json_t *array, size_t i)
 {
+	json_t *own = json_deep_copy(json_array_get(array, i)); /* a request owns its message alone */
+	struct arrival element = *batch;
+	const struct arrival *a = &element;
 	struct message message;
 	struct refusal r;
 
-	if (message_read(http_arena(a->x), json_array_get(array, i), &message, &r) != 0) {
+	element.document = &own;
+	if (message_read(http_arena(a->x), own, &message, &r) != 0) {
 		put_error(post, message.id, &r);
 	} else if (message.kind == MESSAGE_RESPONSE) {
 		mcp_session_answer(session, &message);
@@ -280,6 +286,7 @@ static void batch_element(const struct arrival *a, struct post *post, struct mcp
 	} else {
 		run_legacy(a, post, session, &message);
 	}
+	json_decref(own);
 }
 
 static void post_batch(const struct arrival *a, json_t *array)
@@ -319,16 +326,16 @@ static void post_batch(const struct arrival *a, json_t *array)
 void http_post(struct mcp_server *server, const struct http_guard *guard, struct http_exchange *x,
 	const struct mcp_caller *caller)
 {
-	const struct arrival a = {
-		server, guard, x, caller, accept_read(http_header(x, "Accept", NULL)).events};
 	struct refusal r;
 	json_t *value = message_parse(http_body(x), &r);
+	const struct arrival a = {server, guard, x, caller,
+		accept_read(http_header(x, "Accept", NULL)).events, &value};
 
 	if (value == NULL)
 		answer_refusal(&a, STR_NONE, &r);
 	else if (json_is_array(value))
 		post_batch(&a, value);
 	else
-		post_message(&a, value);
+		post_message(&a);
 	json_decref(value);
 }

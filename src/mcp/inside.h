@@ -111,7 +111,8 @@ struct mcp_request {
 	bool linked;
 };
 
-/* With one reference. Takes over `whole` (a JSON reference) and copies the caller. */
+/* With one reference. Takes over `whole`, which nobody else may hold: the request may end on another thread,
+ * and jansson's counts do not order the last reader before the free. Copies the caller. */
 struct mcp_request *request_create(struct mcp_server *server, const struct mcp_caller *caller,
 	const struct message *message, struct arena *arena, struct channel *channel);
 struct mcp_request *request_ref(struct mcp_request *req);

@@ -316,7 +316,8 @@ static void notification(struct mcp_line *line, const struct message *message)
 		cancel(line, json_canonical(arena, id));
 }
 
-/* `channel` is what an answer goes to; the request takes over a reference. */
+/* Takes over `value`, which nobody else may hold. `channel` is what an answer goes to; the request takes over
+ * a reference. */
 static void handle(struct mcp_line *line, json_t *value, struct channel *channel, atomic_int *refs)
 {
 	struct arena *arena = arena_create();
@@ -342,6 +343,7 @@ static void handle(struct mcp_line *line, json_t *value, struct channel *channel
 		return;
 	}
 	arena_destroy(arena);
+	json_decref(value);
 }
 
 static void handle_batch(struct mcp_line *line, json_t *array)
@@ -365,7 +367,8 @@ static void handle_batch(struct mcp_line *line, json_t *array)
 	(void)pthread_mutex_init(&batch->lock, NULL);
 	buf_init(&batch->answers, NULL, SIZE_MAX);
 	batch->pending = batch_answers(array);
-	json_array_foreach(array, i, value) handle(line, value, &batch->channel, &batch->refs);
+	json_array_foreach(array, i, value)
+		handle(line, json_deep_copy(value), &batch->channel, &batch->refs);
 	batch_release(&batch->channel);
 }
 
@@ -381,13 +384,14 @@ static void handle_line(struct mcp_line *line, struct str text)
 	if (text.n == 0)
 		return;
 	value = message_parse(text, &r);
-	if (value == NULL)
+	if (value == NULL) {
 		write_error(line, STR_NONE, &r);
-	else if (json_is_array(value))
+	} else if (json_is_array(value)) {
 		handle_batch(line, value);
-	else
+		json_decref(value);
+	} else {
 		handle(line, value, &line->channel, &line->refs);
-	json_decref(value);
+	}
 }
 
 /* The part of a line that is not complete yet. */

@@ -27,7 +27,7 @@ struct mcp_request *request_create(struct mcp_server *server, const struct mcp_c
 	req->server = server;
 	req->arena = arena;
 	req->message = *message;
-	req->owned = json_incref(message->whole);
+	req->owned = message->whole;
 	req->channel = channel;
 	req->version = MCP_2025_11_25;
 	req->log_threshold = -1;
