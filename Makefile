@@ -49,6 +49,10 @@ bench: build
 	ninja -C build -j $(JOBS) bench/load bench/streams bench/bare bench/fill
 	bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(BENCH)
 
+docs: build
+	ninja -C build -j $(JOBS) tests/tools/reference
+	tests/tools/write_reference build/tests/tools/reference .
+
 install: build
 	install -D -m 755 build/src/cli/dais $(DESTDIR)$(PREFIX)/bin/dais
 	install -D -m 644 docs/man/dais.1 $(DESTDIR)$(PREFIX)/share/man/man1/dais.1
