@@ -51,6 +51,10 @@ void db_note_outcome(struct db *db, enum outcome outcome);
 enum outcome db_worst(struct db *db); /* DB_FULL or DB_READONLY seen since the last clear */
 void db_clear_worst(struct db *db);
 
+/* wal_file.c: the VFS of connections that write, by this name. */
+#define WAL_FILE_VFS "dais"
+void wal_file_register(void);
+
 /* Passive checkpoint; frames in the log and frames moved. */
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
 int64_t db_wal_frames(struct db *db); /* length of the log after the last commit */

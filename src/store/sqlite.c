@@ -13,7 +13,6 @@
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
 #define CACHE_SLOTS 512 /* power of two; statements beyond three quarters of it are not kept */
-#define CACHE_NEAR 512
 
 struct stmt {
 	struct db *db;
@@ -27,7 +26,6 @@ struct stmt {
 struct db {
 	sqlite3 *handle;
 	struct stmt *cache[CACHE_SLOTS];
-	struct stmt *near[CACHE_NEAR]; /* the same statements by the address of their text: no hashing of it */
 	size_t cached;
 	int64_t deadline;
 	int wal_frames;
@@ -154,7 +152,8 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 		sqlite3_progress_handler(db->handle, 1000, on_progress, db);
 		return db_exec(db, "PRAGMA query_only = ON; PRAGMA mmap_size = 268435456");
 	}
-	outcome = db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+	/* FULL comes first: wal_file.c rests on it. */
+	outcome = db_exec(db, "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL;"
 			      " PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = -1");
 	/* After the pragma: setting wal_autocheckpoint takes the hook away. */
 	(void)sqlite3_wal_hook(db->handle, on_wal, db);
@@ -165,6 +164,7 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 static void configure_library(void)
 {
 	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* refused when it runs already: then it counts */
+	wal_file_register();
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
@@ -179,7 +179,9 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct failure
 	(void)pthread_once(&once, configure_library);
 	if (mode == DB_CREATE)
 		flags |= SQLITE_OPEN_CREATE;
-	outcome = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? DB_OK : DB_FATAL;
+	outcome = sqlite3_open_v2(path, &db->handle, flags, mode == DB_READ ? NULL : WAL_FILE_VFS) == SQLITE_OK
+		? DB_OK
+		: DB_FATAL;
 	if (outcome == DB_OK)
 		outcome = configure(db, mode);
 	if (outcome != DB_OK) {
