@@ -27,8 +27,9 @@ void db_close(struct db *db);
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
 void stmt_release(struct stmt *stmt);
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
-void stmt_bind_text(struct stmt *stmt, int at, struct str value);  /* absent = NULL */
-void stmt_bind_bytes(struct stmt *stmt, int at, struct str value); /* absent = NULL */
+/* Absent = NULL. Without `copies` the bytes stay where they are until the statement is released. */
+void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies);
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value, bool copies);
 enum outcome stmt_step(struct stmt *stmt);
 struct db *stmt_db(struct stmt *stmt);
 int64_t stmt_int(struct stmt *stmt, int column);
