@@ -37,6 +37,7 @@ int write_commit(struct store *store, struct write *write, struct failure *f)
 		write_rollback(store, write);
 		return -1;
 	}
+	store->has_new_principals = false;
 	atomic_fetch_add(&store->commits, 1);
 	atomic_store(&store->wal_frames, db_frames_written(store->writer_db));
 	return 0;
@@ -47,6 +48,7 @@ void write_rollback(struct store *store, struct write *write)
 	if (!db_transaction_lost(store->writer_db))
 		(void)db_exec(store->writer_db, "ROLLBACK"); /* nothing is left to do about a failure */
 	store->next_seq = atomic_load(&store->newest) + 1;
+	forget_new_principals(store);
 	/* Sequences are asked again: rows that they stood for may be gone. */
 	memset(store->sequences, 0, sizeof(store->sequences));
 	write->depth = 0;
