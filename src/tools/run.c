@@ -124,6 +124,7 @@ static void start_change(struct frame *frame, struct failure *f)
 		.actor = &frame->request->caller.actor,
 		.arena = frame->call.arena,
 		.may_use_reserve = frees,
+		.fails_clean = frame->step_count == 1 && !frame->is_atomic && frame->steps[0].operation->fails_clean,
 	};
 	if (prepare(frame, f) != 0 || store_submit(frame->tools->store, &frame->job, f) != 0)
 		change_done(frame, -1, f);
