@@ -1,5 +1,5 @@
 # The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
-.PHONY: help run build test quick lint conformance fuzz bench install uninstall docs clean
+.PHONY: help run build test quick lint conformance fuzz bench soak install uninstall docs clean
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -14,6 +14,7 @@ help:
 	@echo 'make conformance  the official MCP conformance program against our protocol library; official clients against dais'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
+	@echo 'make soak         mixed load with kills for SOAK minutes (default 30): grows, slows down, loses anything?'
 	@echo 'make docs         write the reference pages anew from the tables of the code'
 	@echo 'make install      to PREFIX (default /usr/local)'
 
@@ -48,6 +49,10 @@ fuzz:
 bench: build
 	ninja -C build -j $(JOBS) bench/load bench/streams bench/bare bench/fill
 	bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(BENCH)
+
+soak: build
+	ninja -C build -j $(JOBS) bench/load bench/fill
+	bench/soak.py $(or $(SOAK),30)
 
 docs: build
 	ninja -C build -j $(JOBS) tests/tools/reference
