@@ -93,6 +93,28 @@ static void a_shared_prefix_is_ambiguous_among_what_may_be_read(void **state)
 	assert_string_equal(text_at(answer, "data.item.id"), two);
 }
 
+/* A short id names its item as long as nothing is added: another project's twin makes it longer only for those
+ * who may read both. */
+static void a_short_id_is_the_shortest_that_still_resolves(void **state)
+{
+	struct desk *d = *state;
+	const char *one = new_item(d, NULL, "one", "");
+	const char *two = twin_of(d, new_item(d, NULL, "two", ""), one);
+	const char *alone = new_item(d, NULL, "alone", "");
+	json_t *answer = see(d, "{'select':'list','ids':'short','sortBy':'title'}");
+	const char *shown = text_at(answer, "data.items.1.id"); /* alone, one, two */
+
+	assert_string_equal(text_at(answer, "data.items.0.id"), arena_printf(d->arena, "%.8s", alone));
+	assert_true(strlen(shown) > 8 && strncmp(shown, one, strlen(shown)) == 0);
+	assert_string_equal(text_at(see(d, "{'select':'get','itemId':'%s'}", shown), "data.item.id"), one);
+	assert_error(see(d, "{'select':'get','itemId':'%.*s'}", (int)strlen(shown) - 1, shown), "ambiguous_id");
+	assert_string_equal(text_at(see(d, "{'select':'get','itemId':'%s'}", text_at(answer, "data.items.2.id")), "data.item.id"),
+		two);
+	limit_to(d, P1, one);
+	answer = ask(d, P1, &tool_items_read, "{'select':'list','ids':'short'}");
+	assert_string_equal(text_at(answer, "data.items.0.id"), arena_printf(d->arena, "%.8s", one));
+}
+
 static void several_items_keep_their_order(void **state)
 {
 	struct desk *d = *state;
@@ -480,6 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(a_prefix_names_an_item),
 		DESK_TEST(a_shared_prefix_is_ambiguous_among_what_may_be_read),
+		DESK_TEST(a_short_id_is_the_shortest_that_still_resolves),
 		DESK_TEST(several_items_keep_their_order),
 		DESK_TEST(parts_are_added_on_demand),
 		DESK_TEST(a_list_obeys_its_filters),

@@ -67,6 +67,9 @@ static void a_seat_token_is_shown_once_and_kept_as_a_digest(void **state)
 	}
 	assert_int_equal(count(box->e, "SELECT count(*) FROM idempotency WHERE result LIKE '%dst_%'"), 0);
 	assert_int_equal(count(box->e, "SELECT count(*) FROM run_seat"), 2);
+	/* and it is on record that it was given, without the token */
+	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE type = 28 AND data LIKE '%implementer%'"), 2);
+	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE data LIKE '%dst_%'"), 0);
 	answer = ask(box, &tool_report, "{'ops':[{'op':'issue_seat','runId':'%s','seat':'nobody'}]}", run);
 	assert_true(has_warning(answer, "seat_unknown"));
 }
@@ -111,6 +114,46 @@ static void a_note_with_a_seat_is_for_that_seat(void **state)
 	assert_string_equal(text_at(data_of(answer), "note.actor.kind"), "seat");
 	assert_string_equal(text_at(data_of(answer), "note.actor.parent"), "local");
 	assert_string_equal(text_at(data_of(answer), "note.actor.seat"), "implementer");
+	assert_int_equal(strlen(text_at(data_of(answer), "note.actor.runId")), 36);
+}
+
+SQL(SQL_AGE_RUNS, "UPDATE run SET last_activity_at = 1");
+SQL(SQL_ACTIVE_RUNS, "SELECT count(*) FROM run WHERE last_activity_at > 1");
+
+static int age_runs(struct tx *tx, void *arg, struct failure *f)
+{
+	(void)arg;
+	return tx_run(tx, f, SQL_AGE_RUNS, "") < 0 ? -1 : 0;
+}
+
+/* Whatever a seat does keeps its run from looking forgotten; what it is refused does not. */
+static void a_run_is_active_while_its_seats_write(void **state)
+{
+	struct box *box = *state;
+	static const char *const calls[] = {
+		"'op':'claim'", "'op':'heartbeat'", "'op':'transition','trigger':'start'", "'op':'release'"};
+	static const char op[] = "{'ops':[{%s,'itemId':'%s'}]}";
+	const char *run = open_run(box, "");
+	struct caller implementer = issue(box, run, "implementer", NULL);
+	struct failure f;
+	json_t *answer;
+
+	failure_init(&f, box->e->arena);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		assert_int_equal(in_tx(box->e, LOCAL, age_runs, NULL, &f), 0);
+		(void)result_of(ask_as(box, &implementer, &tool_advance, op, calls[i], id_of(box->e, box->a)));
+		assert_int_equal(count(box->e, SQL_ACTIVE_RUNS), 1);
+	}
+	assert_int_equal(in_tx(box->e, LOCAL, age_runs, NULL, &f), 0);
+	assert_error(ask_as(box, &implementer, &tool_advance, op, calls[1], id_of(box->e, box->a)),
+		"not_claim_holder");
+	(void)result_of(ask(box, &tool_advance, op, calls[0], id_of(box->e, box->a)));
+	assert_int_equal(count(box->e, SQL_ACTIVE_RUNS), 0);
+	answer = ask(box, &tool_items_read, "{'select':'history','itemId':'%s'}", id_of(box->e, box->a));
+	assert_string_equal(text_at(data_of(answer), "entries.0.actor.runId"), run);
+	assert_string_equal(text_at(data_of(answer), "entries.0.actor.seat"), "implementer");
+	assert_string_equal(text_at(data_of(answer), "entries.0.verification.status"), "unchecked");
+	assert_string_equal(text_at(data_of(answer), "entries.0.verification.verifier"), "noop");
 }
 
 /* 6.23 */
@@ -359,6 +402,7 @@ int main(void)
 		TEST(a_seat_token_is_shown_once_and_kept_as_a_digest),
 		TEST(only_the_entering_seat_starts),
 		TEST(a_note_with_a_seat_is_for_that_seat),
+		TEST(a_run_is_active_while_its_seats_write),
 		TEST(a_blind_seat_does_not_read),
 		TEST(closing_a_run_ends_tokens_and_claims),
 		TEST(revoking_a_seat_ends_it),
