@@ -106,7 +106,7 @@ class Stage:
                 if event.get("itemId") == marker:
                     break
                 found.append(event)
-        return [event for event in found if of in (None, event.get("itemId")) and type in (None, event["type"])]
+        return [event for event in found if of in (None, event.get("itemId"), event.get("entityId")) and type in (None, event["type"])]
 
     def everything(self):
         """What an export holds: equal before and after means that nothing was stored, not even an event."""
