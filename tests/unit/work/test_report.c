@@ -74,7 +74,7 @@ static void a_seat_token_is_shown_once_and_kept_as_a_digest(void **state)
 	assert_true(has_warning(answer, "seat_unknown"));
 }
 
-/* 6.21 */
+/* behaviour 6.21 */
 static void only_the_entering_seat_starts(void **state)
 {
 	struct box *box = *state;
@@ -90,7 +90,7 @@ static void only_the_entering_seat_starts(void **state)
 	(void)result_of(ask(box, &tool_advance, start, id_of(box->e, box->a)));
 }
 
-/* 6.22 */
+/* behaviour 6.22 */
 static void a_note_with_a_seat_is_for_that_seat(void **state)
 {
 	struct box *box = *state;
@@ -156,7 +156,7 @@ static void a_run_is_active_while_its_seats_write(void **state)
 	assert_string_equal(text_at(data_of(answer), "entries.0.verification.verifier"), "noop");
 }
 
-/* 6.23 */
+/* behaviour 6.23 */
 static void a_blind_seat_does_not_read(void **state)
 {
 	struct box *box = *state;
@@ -177,7 +177,7 @@ static void a_blind_seat_does_not_read(void **state)
 	assert_null(at(data_of(answer), "notes.0.sha256"));
 }
 
-/* 6.24 */
+/* behaviour 6.24 */
 static void closing_a_run_ends_tokens_and_claims(void **state)
 {
 	struct box *box = *state;
@@ -234,7 +234,6 @@ static void revoking_a_seat_ends_it(void **state)
 	assert_non_null(at(data_of(answer), "seats.0.revokedAt"));
 }
 
-/* §2.12-2 */
 static void a_seat_writes_inside_its_scope_only(void **state)
 {
 	struct box *box = *state;
@@ -257,7 +256,7 @@ static void a_seat_writes_inside_its_scope_only(void **state)
 		"invalid_request");
 }
 
-/* §4.13: select run (own) and op post are all a seat may */
+/* Select run (own) and op post are all a seat may */
 static void a_seat_reports_to_its_own_run(void **state)
 {
 	struct box *box = *state;
@@ -362,7 +361,6 @@ static void a_rollup_counts_the_log(void **state)
 	assert_error(ask(box, &tool_report, "{'select':'rollup'}"), "invalid_request");
 }
 
-/* §2.12-7 */
 static void a_pinned_run_keeps_its_rules(void **state)
 {
 	struct box *box = *state;
