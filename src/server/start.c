@@ -136,12 +136,7 @@ static int import_rules(struct server *server, struct arena *arena, struct failu
 		return 0; /* the stored copy stays in force */
 	if (read_text(arena, path, &import.yaml, f) != 0)
 		return -1;
-	if (store_write(server->store, config_import_global, &import, &actor_system, arena, f) == 0)
-		return 0;
-	if (f->code == FAIL_CONFIG_INVALID && f->fields != NULL)
-		return fail(f, FAIL_CONFIG_INVALID, "%s: %.*s%s%.*s.", path, STRF(f->fields->path),
-			f->fields->path.n > 0 ? ": " : "", STRF(f->fields->reason));
-	return -1;
+	return store_write(server->store, config_import_global, &import, &actor_system, arena, f);
 }
 
 /* ---- the admin token of the first start ---- */
