@@ -36,7 +36,8 @@ class Caller(harness.Http):
             body = lines[-1]
         return status, answered, json.loads(body) if body else None
 
-    def rpc(self, method, params=None):
+    def prepared(self, method, params=None):
+        """The message of a request and the headers that it needs."""
         self.n += 1
         message = {"jsonrpc": "2.0", "id": self.n, "method": method, "params": dict(params or {})}
         if self.era == "handshake":
@@ -47,10 +48,22 @@ class Caller(harness.Http):
             headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
             if "name" in message["params"]:
                 headers["Mcp-Name"] = message["params"]["name"]
+        return message, headers
+
+    def rpc(self, method, params=None):
+        message, headers = self.prepared(method, params)
         _, _, answer = self.post(message, headers)
         if "error" in answer:
             raise Protocol(answer["error"])
         return answer["result"]
+
+    def says_and_leaves(self, tool, arguments):
+        """One call whose answer is never read."""
+        message, headers = self.prepared("tools/call", {"name": tool, "arguments": arguments})
+        self.ask("GET", "/api/v1/health")  # there is a connection
+        self.connection.request("POST", self.path, json.dumps(message).encode(), {
+            "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+            "Authorization": f"Bearer {self.token}", **headers})
 
     def greeted(self):
         if self.session is None:

@@ -5,7 +5,7 @@ import pytest
 
 import eras
 import harness
-from harness import refused
+from harness import refused, until
 
 RULES = "work_item_schemas:\n  task:\n    notes:\n      - { key: plan, role: queue, required: true }\n"
 
@@ -97,16 +97,19 @@ def test_of_a_batch_only_what_failed_runs_again(stage, ada):
 
 @pytest.mark.parametrize("era", eras.ERAS)
 def test_a_crash_between_commit_and_answer_is_covered_by_the_retry(new_dais, era):
-    """behaviour 2.7. The answer is what is lost: it is never read."""
+    """behaviour 2.7"""
     dais = new_dais().start()
     stage = eras.Stage(dais, era)
     root, token = stage.project(), stage.ada.token
-    done = once(stage.ada, create("once", root))
+    stage.ada.says_and_leaves("items_write", {"ops": [create("once", root)], "idempotencyKey": "k"})
+    stored, = until(lambda: stage.boss.read("items_read", "list", parentId=root)["items"])
     dais.kill().start()
-    again = once(eras.Caller(dais.url, token, era), create("once", root))
+    ada = eras.Caller(dais.url, token, era)
+    again = once(ada, create("once", root))
     assert again["replayed"] is True
-    assert again["results"][0]["id"] == done["results"][0]["id"]
+    assert again["results"][0]["id"] == stored["id"]
     assert children(dais, root) == ["once"]
+    ada.close()
 
 
 @pytest.mark.parametrize("era", eras.ERAS)
