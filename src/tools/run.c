@@ -58,6 +58,7 @@ static void read_run(struct snapshot *s, void *arg)
 	failure_init(&f, frame->call.arena);
 	buf_init(&out, frame->call.arena, SIZE_MAX);
 	json_writer_init(&w, &out);
+	frame->call.snapshot = s;
 	if (step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
 		frame_answer_read(frame, buf_str(&out));
 	else
