@@ -97,7 +97,7 @@ static void remember_subscription(struct relay *relay, struct str line)
 }
 
 /* What a new connection will have to be told again. */
-static void remember(struct relay *relay, const json_t *message, struct str method, struct str line, const char *id)
+static void remember(struct relay *relay, struct str method, struct str line, const char *id)
 {
 	if (str_eq(method, STR("initialize"))) {
 		keep_line(&relay->initialize, line);
@@ -114,7 +114,6 @@ static void remember(struct relay *relay, const json_t *message, struct str meth
 	} else if (str_eq(method, STR("resources/subscribe")) && relay->subscription_count < 256) {
 		remember_subscription(relay, line);
 	}
-	(void)message;
 }
 
 static void send_line(struct relay *relay, const char *line)
@@ -134,7 +133,7 @@ static void take_request(struct relay *relay, const json_t *message, struct str 
 		answer_error(relay, id_text, -32603, relay->refusal);
 		return;
 	}
-	remember(relay, message, method, line, id_text);
+	remember(relay, method, line, id_text);
 	whole = copy_line(line);
 	if (id_text != NULL && method.p != NULL && relay->pending_count < RELAY_PENDING) {
 		struct pending *pending = &relay->pending[relay->pending_count++];

@@ -57,7 +57,7 @@ bool caller_may(const struct caller *caller, unsigned capability);
 int caller_need(const struct caller *caller, unsigned capability, struct failure *f);
 bool caller_reads_root(const struct caller *caller, int64_t root_n);
 /* The principal `local` with all capabilities and a fresh request id. */
-void caller_local(struct caller *caller, struct arena *arena, struct str surface);
+void caller_local(struct caller *caller, struct str surface);
 
 /* ---- tokens: 256 random bits, SHA-256 at rest ---- */
 

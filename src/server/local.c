@@ -330,7 +330,7 @@ static void on_connect(struct local *local)
 	c->local = local;
 	c->fd = fd;
 	c->arena = arena_create();
-	caller_local(&c->caller, c->arena, STR("stdio"));
+	caller_local(&c->caller, STR("stdio"));
 	buf_init(&c->first, NULL, 2 * 65536 + HELLO_BYTES);
 	buf_init(&c->out, NULL, OUT_HARD_BYTES);
 	(void)pthread_mutex_init(&c->lock, NULL);
