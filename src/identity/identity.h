@@ -82,6 +82,12 @@ int token_list(struct snapshot *s, struct token_info **out, size_t *out_count, s
 int caller_from_token(struct snapshot *s, struct str token, struct str surface, struct caller *out,
 	struct failure *f);
 
+/* Is the credential behind this principal still good? 1 yes, 0 no (revoked, expired, its run closed), -1. */
+int principal_is_live(struct snapshot *s, struct str principal, struct failure *f);
+/* Inside the call: a caller over a kept connection was read long ago, and a seat ends with its run.
+ * UNAUTHENTICATED. API tokens never come over kept connections. */
+int caller_still(struct snapshot *s, const struct caller *caller, struct failure *f);
+
 /* One-time sign-in of the status page: a code good once for 10 minutes, which buys a session of 12 hours. */
 int sign_in_create(struct tx *tx, struct str *out_code, struct failure *f);
 int sign_in_redeem(struct tx *tx, struct str code, struct str *out_session, struct failure *f);

@@ -177,7 +177,9 @@ static void answer_admin(struct connection *c, const json_t *request)
 	buf_init(&members, arena, SIZE_MAX);
 	json_writer_init(&w, &members);
 	rc = admin_run(server->store, request, arena, &w, &f);
-	auth_forget(); /* whatever it was: administration is rare */
+	/* Whatever it was: administration is rare. */
+	auth_forget();
+	stream_hub_recheck(server->hub);
 	buf_init(&out, arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);

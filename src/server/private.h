@@ -56,7 +56,7 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 void server_caller_copy(struct arena *arena, const struct caller *from, struct caller *out);
 /* The request's caller with the request's id; `out` may not move afterwards. */
 void server_caller(struct mcp_request *req, struct caller *out);
-/* For metrics and the call log, of every surface. */
+/* After a call over any surface: metrics, and streams whose credential it may have ended. */
 void server_count(struct server *server, const struct tool_call *call, int64_t us);
 struct str server_operation(struct arena *arena, const json_t *arguments);
 
@@ -89,6 +89,8 @@ void stream_hub_destroy(struct stream_hub *hub);
 /* GET /api/v1/events; takes over the exchange. */
 void stream_open(struct server *server, struct http_exchange *x, const struct caller *caller);
 size_t stream_count(struct stream_hub *hub);
+/* A credential may have ended: soon, every open stream whose caller is no longer known ends, MCP's too. */
+void stream_hub_recheck(struct stream_hub *hub);
 
 /* ---- resources.c, prompts.c ---- */
 void resources_list(struct mcp_request *req, bool templates, struct str after);
