@@ -94,6 +94,8 @@ void stream_hub_recheck(struct stream_hub *hub);
 
 /* ---- resources.c, prompts.c ---- */
 void resources_list(struct mcp_request *req, bool templates, struct str after);
+/* Is this one of the templates, or a listed URI, to the letter? */
+bool resource_is_template(struct str pattern);
 void resource_read(struct mcp_request *req, struct str uri);
 bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri);
 void prompts_list(struct mcp_request *req);
