@@ -47,6 +47,8 @@ struct server {
 	struct tool_counts counts[16]; /* by index in tool_table */
 };
 
+#define SERVER_INFO "{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"
+
 /* ---- adapter.c: tools behind MCP ---- */
 extern const struct mcp_handlers server_mcp_handlers;
 /* mcp_caller.app of this server: a caller kept alive with its own memory. */

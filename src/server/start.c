@@ -255,7 +255,7 @@ static int make_mcp(struct server *server, struct arena *arena, struct failure *
 	struct mcp_settings settings = {
 		.handlers = &server_mcp_handlers,
 		.app = server,
-		.server_info = STR("{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"),
+		.server_info = STR(SERVER_INFO),
 		.key_count = 1,
 		.offers_tasks = true,
 		.max_wait_ms = settings_int(server->settings, SETTING_MCP_MAX_WAIT_MS),
