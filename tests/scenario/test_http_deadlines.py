@@ -1,8 +1,11 @@
 """Who is slow, silent or gone: deadlines and hang-ups."""
 import contextlib
+import pathlib
 import select
 import socket
 import time
+
+import pytest
 
 from http_room import GET, SLACK, seconds_until_closed, server, start  # noqa: F401
 
@@ -154,3 +157,47 @@ def test_hang_ups_that_race_with_answers_are_harmless(server):
             time.sleep(0.002)
         client.sock.close()
     server.until(lambda counts: counts["kept"] == 0 and counts["connections"] == 1)
+
+
+LEAVES = {
+    "an idle connection": ("", 0),
+    "half a head": ("GET / HTTP/1.1\r\nHost: a\r\n", 0),
+    "half a body": ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", 0),
+    "half a chunked body": ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", 0),
+    "a waiting request": ("GET /never HTTP/1.1\r\nHost: a\r\n\r\n", 0),
+    "an answer": ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    "a part of a large answer": ("GET /big?n=50000000 HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    "a refused body": ("POST /denied HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n", 1),
+    "a silent stream": ("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    "a busy stream": ("GET /stream?n=1000000&every=1 HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    "a flood": ("GET /stream?flood=1&size=8000&every=0 HTTP/1.1\r\nHost: a\r\n\r\n", 1),
+    "a stream of HTTP/1.0": ("GET /stream HTTP/1.0\r\n\r\n", 1),
+}
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("what", LEAVES)
+def test_whoever_leaves_leaves_nothing_behind_a_client_that_stays(start, what, reset):
+    """A client that keeps its connection and is quiet must not keep those of others, who came later, from closing."""
+    server = start("head_ms=1500")  # half a head may stay as long as that
+    text, reads = LEAVES[what]
+    files = len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()))
+    with server.connect() as quiet:
+        quiet.send(GET)
+        quiet.answer()
+        for n in range(20):
+            client = server.connect()
+            client.send(text)
+            if reads:
+                client.sock.recv(100)
+            if n % 2:
+                time.sleep(0.01)
+            if reset:
+                client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            client.sock.close()
+        server.until(lambda counts: counts["connections"] == 2 and counts["kept"] == 0 and counts["streams"] == 0, 5 + SLACK)
+        # What was refused with its body unread is drained for a while.
+        end = time.monotonic() + 5 + SLACK
+        while len(list(pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir())) > files + 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
