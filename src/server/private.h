@@ -74,6 +74,7 @@ bool auth_is_throttled(struct server *server, struct http_exchange *x);
 /* ---- app.c: HTTP ---- */
 int app_head(struct http_exchange *x, void *server, size_t *max_body);
 void app_request(struct http_exchange *x, void *server);
+bool app_refuse(struct http_exchange *x, void *server, int status, const char *reason);
 void reply_json(struct server *server, struct http_exchange *x, int status, struct str body, const char *req_id);
 void reply_failure(struct server *server, struct http_exchange *x, struct failure *f, const char *req_id);
 

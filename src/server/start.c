@@ -282,6 +282,7 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 		.max_connections = (unsigned)settings_int(s, SETTING_HTTP_CONNECTIONS),
 		.on_head = app_head,
 		.on_request = app_request,
+		.on_refuse = app_refuse,
 		.app = server,
 	};
 
