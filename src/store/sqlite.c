@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/analyse.h"
 
 #include <assert.h>
 #include <sqlite3.h>
@@ -180,6 +181,8 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct failure
 	if (mode == DB_CREATE)
 		flags |= SQLITE_OPEN_CREATE;
 	outcome = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? DB_OK : DB_FATAL;
+	if (outcome == DB_OK)
+		outcome = result(db, analyse_register(db->handle));
 	if (outcome == DB_OK)
 		outcome = configure(db, mode);
 	if (outcome != DB_OK) {
@@ -428,7 +431,7 @@ int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struc
 	struct failure *f)
 {
 	static const char *const indexes[] = {
-		"item_fts_text", "item_fts_trigram", "note_fts_text", "note_fts_trigram"};
+		"item_fts_text", "item_fts_grams", "note_fts_text", "note_fts_grams"};
 	static const char *const pragmas[] = {"PRAGMA integrity_check(20)", "PRAGMA foreign_key_check"};
 	int findings = 0;
 

@@ -94,6 +94,7 @@ int64_t col_int(const struct query *q, int column); /* NULL reads as 0 */
 bool col_is_null(const struct query *q, int column);
 double col_real(const struct query *q, int column);
 struct str col_str(const struct query *q, int column); /* copied; NULL is absent */
+struct str col_view(const struct query *q, int column); /* not copied: good until the next query_next or query_end */
 struct id col_id(const struct query *q, int column);   /* NULL is zero */
 /* Bytes of a column against `expected`, in constant time. */
 bool col_equals(const struct query *q, int column, struct str expected);

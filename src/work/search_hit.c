@@ -59,14 +59,25 @@ static bool mark_first(struct search *search, struct str text, struct str *out)
 	return false;
 }
 
-SQL(SQL_SCANNED_NOTE, "SELECT body FROM note_body WHERE n = $1");
+SQL(SQL_SEARCH_BODY, "SELECT body FROM note_body WHERE n = $1");
+
+static int read_body(struct search *search, int64_t n, struct str *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(search->s, &q, f, SQL_SEARCH_BODY, "i", n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc == 1)
+		*out = col_str(&q, 0);
+	return rc < 0 ? -1 : 0;
+}
 
 static int scan_snippet(struct search *search, const struct hit *hit, const struct item *item, struct snippet *out,
 	struct failure *f)
 {
-	AUTO(query_endp) struct query q = {0};
 	struct str text = STR("");
-	int rc;
 
 	*out = (struct snippet){.field = "title", .text = item->title};
 	if (hit->kind == SEARCH_ITEMS) {
@@ -74,25 +85,55 @@ static int scan_snippet(struct search *search, const struct hit *hit, const stru
 			out->field = "summary";
 		return 0;
 	}
-	if (query(search->s, &q, f, SQL_SCANNED_NOTE, "i", hit->n) != 0)
+	if (read_body(search, hit->n, &text, f) != 0)
 		return -1;
-	if ((rc = query_next(&q, f)) == 1)
-		text = col_str(&q, 0);
 	out->field = "body";
 	if (!mark_first(search, text, &out->text))
 		out->text = (struct str){text.p, utf8_cut(text, SNIPPET_BYTES)};
-	return rc < 0 ? -1 : 0;
+	return 0;
+}
+
+/* What was found by its parts: the texts are looked into once more. */
+static bool mark_parts(struct search *search, struct str text, struct str folded, struct str *out)
+{
+	return search_mark(search->call->arena, text, folded, search->parts, search->long_count, out);
+}
+
+static int parts_snippet(struct search *search, const struct hit *hit, const struct item *item, struct snippet *out,
+	struct failure *f)
+{
+	struct str body = STR("");
+	struct str texts[INDEX_TEXTS] = {item->title, item->summary};
+	struct str folded[INDEX_TEXTS];
+	bool is_item = hit->kind == SEARCH_ITEMS;
+
+	if (!is_item && read_body(search, hit->n, &body, f) != 0)
+		return -1;
+	if (!is_item)
+		texts[0] = body;
+	for (size_t i = 0; i < INDEX_TEXTS; i++) {
+		folded[i] = texts[i];
+		if (search->is_folded && index_fold(search->s, texts[i], &folded[i], f) != 0)
+			return -1;
+	}
+	out->field = is_item ? "title" : "body";
+	if (mark_parts(search, texts[0], folded[0], &out->text) || !is_item)
+		return 0;
+	out->field = "summary";
+	(void)mark_parts(search, texts[1], folded[1], &out->text);
+	return 0;
 }
 
 static int find_snippet(struct search *search, const struct hit *hit, const struct item *item, struct snippet *out,
 	struct failure *f)
 {
-	enum analyser analyser = hit->rank[LOOK_TEXT] > 0 ? ANALYSER_TEXT : ANALYSER_TRIGRAM;
-	const struct index index = {.kind = hit->kind, .analyser = analyser, .query = search->queries[analyser]};
+	const struct index index = {
+		.kind = hit->kind, .analyser = ANALYSER_TEXT, .query = search->queries[ANALYSER_TEXT]};
 	int rc;
 
-	if (hit->rank[LOOK_TEXT] == 0 && hit->rank[LOOK_TRIGRAM] == 0)
-		return scan_snippet(search, hit, item, out, f);
+	if (hit->rank[LOOK_TEXT] == 0)
+		return hit->rank[LOOK_TRIGRAM] == 0 ? scan_snippet(search, hit, item, out, f)
+						    : parts_snippet(search, hit, item, out, f);
 	rc = index_snippet(search->s, &index, hit->n, out, f);
 	if (rc == 1)
 		out->text = shorten(search->call->arena, out->text);
