@@ -104,7 +104,7 @@ static void add_texts(const struct index *index, struct sql *sql)
 
 		if (column == NULL)
 			continue;
-		sql_add(sql, index->is_folded ? ", fold(" : ", ");
+		sql_add(sql, index->is_folded ? ", fold(f." : ", f.");
 		sql_add(sql, column);
 		sql_add(sql, index->is_folded ? ")" : "");
 	}
