@@ -274,6 +274,30 @@ static void rank_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_co
 		sqlite3_result_error_code(context, code);
 }
 
+/* ---- where it matched ---- */
+
+static void first_column(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context, int count,
+	sqlite3_value **values)
+{
+	int first = api->xColumnCount(fts) - 1;
+	int code = SQLITE_OK;
+
+	(void)count;
+	(void)values;
+	for (int i = 0; code == SQLITE_OK && i < api->xPhraseCount(fts); i++) {
+		Fts5PhraseIter at;
+		int column, place;
+
+		code = api->xPhraseFirst(fts, i, &at, &column, &place);
+		if (code == SQLITE_OK && column >= 0 && column < first)
+			first = column; /* places are in the order of columns */
+	}
+	if (code == SQLITE_OK)
+		sqlite3_result_int(context, first);
+	else
+		sqlite3_result_error_code(context, code);
+}
+
 /* ---- registering ---- */
 
 static int find_api(sqlite3 *handle, fts5_api **out)
@@ -301,6 +325,8 @@ int analyse_register(sqlite3 *handle)
 		code = api->xCreateTokenizer(api, "grams", api, &grams, NULL);
 	if (code == SQLITE_OK)
 		code = api->xCreateFunction(api, "rank_words", NULL, rank_words, NULL);
+	if (code == SQLITE_OK)
+		code = api->xCreateFunction(api, "first_column", NULL, first_column, NULL);
 	if (code == SQLITE_OK)
 		code = analyser_create(api, NULL, 0, &folder);
 	if (code == SQLITE_OK)

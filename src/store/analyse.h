@@ -1,5 +1,6 @@
 /* store/analyse.h - what a SQLite connection must know before it touches the search tables: the analyser `grams`
- * and the functions `fold` and `rank_words`.
+ * and the functions `fold`,
+ * `rank_words` and `first_column`.
  *
  * grams: every place of a text gives the five characters from there, fewer at its end, case folded as FTS5 folds it.
  * Three would do to find parts of words, and are what FTS5 brings; but there are few of them, each stands in many
@@ -8,7 +9,8 @@
  * prefix.
  *
  * fold(text): its characters folded in the same way, one for one. rank_words(table): bm25, lower is better; without
- * the walk over all matches that bm25() makes to weigh one word against itself. */
+ * the walk over all matches that bm25() makes to weigh one word against itself. first_column(table): the first column
+ * that the query matched in. */
 #ifndef DAIS_STORE_ANALYSE_H
 #define DAIS_STORE_ANALYSE_H
 

@@ -68,7 +68,7 @@ struct hit *search_hit(struct search *search, enum search_kind kind, int64_t n)
 		search->hit_cap = cap;
 	}
 	int_map_add(&search->places, key, (int64_t)search->hit_count);
-	search->hits[search->hit_count] = (struct hit){.kind = kind, .n = n};
+	search->hits[search->hit_count] = (struct hit){.kind = kind, .n = n, .field = "title", .snippet = STR("")};
 	return &search->hits[search->hit_count++];
 }
 
@@ -149,10 +149,6 @@ static bool wants(const struct search *search, enum search_kind kind)
 
 static int look(struct search *search, enum analyser analyser, size_t *found, struct failure *f)
 {
-	const struct str *terms = analyser == ANALYSER_TRIGRAM ? search->long_terms : search->terms;
-	size_t n = analyser == ANALYSER_TRIGRAM ? search->long_count : search->term_count;
-
-	search->queries[analyser] = index_query(search->call->arena, analyser, terms, n);
 	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++)
 		if (wants(search, kind) && search_ranked(search, kind, analyser, found, f) != 0)
 			return -1;
@@ -220,6 +216,12 @@ static int write_page(struct search *search, int64_t offset, struct json_writer 
 	struct str next = STR_NONE;
 	struct rows rows;
 
+	if (at < (int64_t)search->hit_count) {
+		size_t left = search->hit_count - (size_t)at;
+
+		if (search_snippets(search, search->hits + at, left < (size_t)limit ? left : (size_t)limit, f) != 0)
+			return -1;
+	}
 	rows_init(&rows, out, search->call);
 	jw_karray(out, "hits");
 	for (; at < (int64_t)search->hit_count && (int64_t)rows.n < limit; at++) {
@@ -271,6 +273,7 @@ int items_search(struct snapshot *s, struct call *call, const struct search_args
 	}
 	int_map_init(&search.places, call->arena);
 	split(&search);
+	search.words = index_words(call->arena, search.terms, search.term_count);
 	if (open_search(&search, f) != 0 || find_all(&search, f) != 0)
 		return -1;
 	return write_page(&search, offset, out, f);

@@ -32,7 +32,7 @@ static void add_note_conditions(void *search, struct sql *sql)
 	search_conditions(search, SEARCH_NOTES, sql);
 }
 
-static bool has_conditions(struct search *search, enum search_kind kind)
+bool search_has_conditions(struct search *search, enum search_kind kind)
 {
 	struct sql sql;
 
@@ -149,6 +149,7 @@ static int take(struct search *search, const struct index *index, const struct i
 	struct matches *matches, struct failure *f)
 {
 	bool is_parts = index->analyser == ANALYSER_TRIGRAM;
+	size_t most = is_parts ? LIMIT_SEARCH_RANKED_PARTS : LIMIT_SEARCH_RANKED;
 	AUTO(query_endp) struct query q = {0};
 	struct sql sql;
 	int rc;
@@ -164,11 +165,12 @@ static int take(struct search *search, const struct index *index, const struct i
 				return -1;
 			continue;
 		}
-		if ((matches->has_more = matches->n == LIMIT_SEARCH_RANKED || matches->bytes > LIMIT_SEARCH_TEXT))
-			return 0;
-		matches->v[matches->n] = (struct match){.n = col_int(&q, 0), .score = col_real(&q, 1)};
 		if (is_parts && !count_parts(search, index, &q, matches))
 			continue;
+		if ((matches->has_more = matches->n == most || matches->bytes > LIMIT_SEARCH_TEXT))
+			return 0;
+		matches->v[matches->n].n = col_int(&q, 0);
+		matches->v[matches->n].score = col_real(&q, 1);
 		matches->bytes += matches->v[matches->n++].bytes;
 	}
 	return rc;
@@ -199,7 +201,7 @@ static int take_joined(struct search *search, const struct index *index, struct 
 	return take(search, index, scope, matches, f);
 }
 
-/* The newest matches in scope. Ranking is what costs, so it is done for LIMIT_SEARCH_RANKED of them at most. */
+/* The newest matches in scope. Ranking is what costs, so it is done for so many of them at most. */
 static int read_matches(struct search *search, const struct index *index, struct matches *matches, struct failure *f)
 {
 	const struct extent *extent = &search->extents[index->kind];
@@ -210,7 +212,7 @@ static int read_matches(struct search *search, const struct index *index, struct
 		.context = search,
 	};
 
-	if (!has_conditions(search, index->kind))
+	if (!search_has_conditions(search, index->kind))
 		return take(search, index, &scope, matches, f);
 	if (measure(search, &scope, index->kind, f) != 0)
 		return -1;
@@ -239,14 +241,17 @@ static int by_rank(const void *a, const void *b)
 int search_ranked(struct search *search, enum search_kind kind, enum analyser analyser, size_t *found,
 	struct failure *f)
 {
-	const struct index index = {.kind = kind, .analyser = analyser, .query = search->queries[analyser],
-		.is_folded = search->is_folded};
+	struct index index = {
+		.kind = kind, .analyser = analyser, .query = search->words, .is_folded = search->is_folded};
 	struct matches *matches = ARENA_NEW(search->call->arena, struct matches);
 	size_t n;
 
-	if (analyser == ANALYSER_TRIGRAM)
+	if (analyser == ANALYSER_TRIGRAM) {
 		matches->counts =
-			ARENA_ARRAY(search->call->arena, uint16_t, LIMIT_SEARCH_RANKED * search->long_count);
+			ARENA_ARRAY(search->call->arena, uint16_t, (LIMIT_SEARCH_RANKED_PARTS + 1) * search->long_count);
+		if (index_parts(search->s, kind, search->long_terms, search->long_count, &index.query, f) != 0)
+			return -1;
+	}
 	if (read_matches(search, &index, matches, f) != 0)
 		return -1;
 	if (analyser == ANALYSER_TRIGRAM)

@@ -16,12 +16,15 @@ enum analyser { ANALYSER_TRIGRAM, ANALYSER_TEXT, ANALYSER_COUNT };
 struct index {
 	enum search_kind kind;
 	enum analyser analyser;
-	struct str query; /* of index_query */
+	struct str query; /* of index_words or index_parts */
 	bool is_folded;	  /* parts: texts as index_fold gives them */
 };
 
 /* Every term as a phrase, all of them wanted. */
-struct str index_query(struct arena *arena, enum analyser analyser, const struct str *terms, size_t n);
+struct str index_words(struct arena *arena, const struct str *terms, size_t n);
+/* What finds every row that holds all these parts of words, and some that do not. */
+int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
+	struct failure *f);
 /* Characters of `text` without their case, one for one. */
 int index_fold(struct snapshot *s, struct str text, struct str *out, struct failure *f);
 
@@ -47,12 +50,7 @@ void index_nth(const struct index *index, int64_t skip, struct sql *sql);
 /* First and last row that pass, and how many there are, counted up to `most`. */
 void index_extent(enum search_kind kind, const struct index_scope *scope, int64_t most, struct sql *sql);
 
-/* What of row `n` the text analyser matched, with <mark> around it; 1 found, 0 the row does not match, -1 failure. */
-struct snippet {
-	const char *field; /* title, summary or body */
-	struct str text;
-};
-int index_snippet(struct snapshot *s, const struct index *index, int64_t n, struct snippet *out,
-	struct failure *f);
+/* What of these rows the text analyser matched. Columns: row, text with <mark> around it, number of the text it is. */
+void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql);
 
 #endif

@@ -18,6 +18,8 @@ struct hit {
 	struct id id;
 	int rank[LOOK_COUNT]; /* from 1; 0: not in that list */
 	double score;
+	const char *field; /* title, summary or body; */
+	struct str snippet;
 };
 
 /* Rows that pass scope and filters, as far as they were counted. */
@@ -37,7 +39,7 @@ struct search {
 	bool is_folded;			/* there is more than ASCII in them: case is folded by the store */
 	size_t term_count, long_count;
 	bool has_short_word;
-	struct str queries[ANALYSER_COUNT];
+	struct str words; /* query of the text analyser */
 	struct extent extents[2];
 	struct hit *hits;
 	size_t hit_count, hit_cap;
@@ -57,8 +59,10 @@ int search_scan(struct search *search, enum search_kind kind, struct failure *f)
 void search_conditions(struct search *search, enum search_kind kind, struct sql *sql);
 /* What SQL cannot say: 1 passes, 0 does not, -1 failure. */
 int search_passes(struct search *search, int64_t item_n, struct str key, struct failure *f);
-/* search_hit.c: members of one hit. */
-int search_write_hit(struct search *search, const struct hit *hit, struct json_writer *out, struct failure *f);
+bool search_has_conditions(struct search *search, enum search_kind kind);
+/* search_hit.c: fills the snippets of these hits, and writes the members of one. */
+int search_snippets(struct search *search, struct hit *hits, size_t n, struct failure *f);
+int search_write_hit(struct search *search, struct hit *hit, struct json_writer *out, struct failure *f);
 
 /* ---- search_text.c: looking into texts ---- */
 

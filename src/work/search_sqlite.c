@@ -3,9 +3,16 @@
 
 #include "store/analyse.h"
 
-/* As many grams of a query are looked up: more would only spare looking into texts that hold these and not the
- * rest. */
+#include <stdlib.h>
+
+/* Of the grams of a query as many are weighed, and as many of those looked up: more would only spare looking into
+ * texts that hold these and not the rest, and a gram that is in most texts spares none. */
 #define MOST_GRAMS 12
+#define MOST_ASKED 3
+/* A gram is weighed by where its match number WEIGHED is; what has fewer is enough alone. */
+#define WEIGHED 100
+/* Looking into a text costs as much as this many steps through the index. */
+#define STEPS_PER_TEXT 30
 
 static const struct {
 	const char *table, *texts[INDEX_TEXTS];
@@ -42,39 +49,110 @@ static struct str chars(struct str text, size_t from, size_t n)
 	return (struct str){text.p + start, utf8_offset(text, from + n) - start};
 }
 
+struct str index_words(struct arena *arena, const struct str *terms, size_t n)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	for (size_t i = 0; i < n; i++)
+		quote(&out, terms[i]);
+	return buf_str(&out);
+}
+
+/* ---- grams ---- */
+
+struct gram {
+	struct str query;
+	double matches; /* about */
+};
+struct grams {
+	struct gram v[MOST_GRAMS];
+	size_t n;
+};
+
+static void add_gram(struct arena *arena, struct grams *grams, struct str text, bool is_prefix)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	quote(&out, text);
+	if (is_prefix)
+		buf_add_char(&out, '*');
+	for (size_t i = 0; i < grams->n; i++)
+		if (str_eq(grams->v[i].query, buf_str(&out)))
+			return;
+	grams->v[grams->n++] = (struct gram){.query = buf_str(&out)};
+}
+
 /* Grams side by side, and the last one; of a term that is shorter than a gram, the grams that begin with it. */
-static void add_grams(struct buf *out, struct str term, size_t *left)
+static void add_grams(struct arena *arena, struct grams *grams, struct str term)
 {
 	size_t length = utf8_count(term);
 	bool is_short = length < GRAM_CHARS;
 	size_t step = is_short ? 1 : GRAM_CHARS;
 	size_t size = is_short ? TRIGRAM_CHARS : GRAM_CHARS;
 
-	for (size_t at = 0; *left > 0; at += step) {
+	for (size_t at = 0; grams->n < MOST_GRAMS; at += step) {
 		if (at + size > length)
 			at = length - size;
-		quote(out, chars(term, at, size));
-		if (is_short)
-			buf_add_char(out, '*');
-		(*left)--;
+		add_gram(arena, grams, chars(term, at, size), is_short);
 		if (at + size == length)
 			return;
 	}
 }
 
-struct str index_query(struct arena *arena, enum analyser analyser, const struct str *terms, size_t n)
+static int weigh(struct snapshot *s, enum search_kind kind, int64_t newest, struct gram *gram, struct failure *f)
 {
-	size_t grams_left = MOST_GRAMS;
-	struct buf out;
+	struct index index = {.kind = kind, .analyser = ANALYSER_TRIGRAM, .query = gram->query};
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
 
-	buf_init(&out, arena, SIZE_MAX);
-	for (size_t i = 0; i < n; i++) {
-		if (analyser == ANALYSER_TEXT)
-			quote(&out, terms[i]);
-		else
-			add_grams(&out, terms[i], &grams_left);
+	sql_init(&sql, s->arena);
+	index_nth(&index, WEIGHED, &sql);
+	if (query_sql(s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		return -1;
+	if (rc == 1)
+		gram->matches = (double)WEIGHED * (double)newest / (double)(newest - col_int(&q, 0) + 1);
+	return 0;
+}
+
+static int by_matches(const void *a, const void *b)
+{
+	const struct gram *x = a;
+	const struct gram *y = b;
+
+	return x->matches < y->matches ? -1 : x->matches > y->matches;
+}
+
+SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
+SQL(SQL_NEWEST_NOTE, "SELECT max(n) FROM note");
+
+int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
+	struct failure *f)
+{
+	struct grams grams = {.n = 0};
+	int64_t newest = 0;
+	struct buf query;
+
+	for (size_t i = 0; i < n && grams.n < MOST_GRAMS; i++)
+		add_grams(s->arena, &grams, terms[i]);
+	if (query_int(s, &newest, f, kind == SEARCH_NOTES ? SQL_NEWEST_NOTE : SQL_NEWEST_ITEM, "") < 0)
+		return -1;
+	for (size_t i = 0; grams.n > 1 && i < grams.n; i++)
+		if (weigh(s, kind, newest, &grams.v[i], f) != 0)
+			return -1;
+	if (grams.n > 1)
+		qsort(grams.v, grams.n, sizeof(*grams.v), by_matches);
+	buf_init(&query, s->arena, SIZE_MAX);
+	for (size_t i = 0; i < grams.n && i < MOST_ASKED; i++) {
+		if (grams.v[i].matches > STEPS_PER_TEXT * grams.v[0].matches)
+			break;
+		buf_add_str(&query, i == 0 ? STR("") : STR(" "));
+		buf_add_str(&query, grams.v[i].query);
 	}
-	return buf_str(&out);
+	*out = buf_str(&query);
+	return 0;
 }
 
 int index_fold(struct snapshot *s, struct str text, struct str *out, struct failure *f)
@@ -212,44 +290,31 @@ void index_extent(enum search_kind kind, const struct index_scope *scope, int64_
 
 /* ---- snippets ---- */
 
-#define SNIPPET(table, column) "snippet(" table ", " column ", '<mark>', '</mark>', '…', 32)"
-SQL(SQL_SNIPPET_ITEM, "SELECT " SNIPPET("item_fts_text", "0") ", " SNIPPET("item_fts_text", "1") ", title"
-	" FROM item_fts_text WHERE item_fts_text MATCH $1 AND rowid = $2");
-SQL(SQL_SNIPPET_NOTE,
-	"SELECT " SNIPPET("note_fts_text", "0") " FROM note_fts_text WHERE note_fts_text MATCH $1 AND rowid = $2");
-
-static size_t count_marks(struct str text)
-{
-	size_t n = 0;
-
-	for (const char *at = text.p, *end = text.p + text.n; at != NULL && at < end; n++) {
-		at = memmem(at, (size_t)(end - at), "<mark>", 6);
-		if (at == NULL)
-			return n;
-		at += 6;
-	}
-	return n;
-}
-
-int index_snippet(struct snapshot *s, const struct index *index, int64_t n, struct snippet *out, struct failure *f)
+/* One walk over the matches for all of them: to find one match among many costs as much as to pass a thousand. Backwards
+ * and within bounds, as what is shown is among the newest. */
+void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
 {
 	bool is_note = index->kind == SEARCH_NOTES;
-	AUTO(query_endp) struct query q = {0};
-	int rc;
+	struct index_scope bounds = {.first = rows[0], .last = rows[0]};
+	const char *column = is_note ? "0" : "first_column(f.item_fts_text)";
+	size_t padded = 1;
 
-	if (query(s, &q, f, is_note ? SQL_SNIPPET_NOTE : SQL_SNIPPET_ITEM, "si", index->query, n) != 0)
-		return -1;
-	rc = query_next(&q, f);
-	if (rc != 1)
-		return rc;
-	out->text = col_str(&q, 0);
-	out->field = "body";
-	if (is_note)
-		return 1;
-	out->field = "title";
-	if (count_marks(out->text) > count_marks(col_str(&q, 2)))
-		return 1; /* more than the title itself spells */
-	out->text = col_str(&q, 1);
-	out->field = "summary";
-	return 1;
+	while (padded < n)
+		padded *= 2; /* few lengths of the list, so few statements that are kept */
+	for (size_t i = 1; i < n; i++) {
+		bounds.first = rows[i] < bounds.first ? rows[i] : bounds.first;
+		bounds.last = rows[i] > bounds.last ? rows[i] : bounds.last;
+	}
+	sql_add(sql, is_note ? "SELECT f.rowid, snippet(f.note_fts_text, " : "SELECT f.rowid, snippet(f.item_fts_text, ");
+	sql_add(sql, column);
+	sql_add(sql, ", '<mark>', '</mark>', '…', 32), ");
+	sql_add(sql, column);
+	sql_add(sql, is_note ? " FROM note_fts_text f" : " FROM item_fts_text f");
+	add_match(index, sql);
+	add_rows(&bounds, sql);
+	for (size_t i = 0; i < padded; i++) {
+		sql_add(sql, i == 0 ? " AND +f.rowid IN (" : ", ");
+		sql_int(sql, rows[i < n ? i : n - 1]);
+	}
+	sql_add(sql, ") ORDER BY f.rowid DESC");
 }
