@@ -46,7 +46,7 @@ static json_t *ask(struct arena *arena, const struct tool *tool, struct str text
 
 	if (args == NULL)
 		return NULL;
-	caller_local(&call.caller, arena, STR("mcp"));
+	caller_local(&call.caller, STR("mcp"));
 	call.caller.actor.req_id = call.caller.req_id;
 	call.args = args;
 	tools_call(tools, &call);
