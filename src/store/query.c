@@ -100,6 +100,11 @@ struct str col_str(const struct query *q, int column)
 	return str_dup(q->snapshot->arena, stmt_text(q->stmt, column));
 }
 
+struct str col_view(const struct query *q, int column)
+{
+	return stmt_text(q->stmt, column);
+}
+
 struct id col_id(const struct query *q, int column)
 {
 	struct str bytes = stmt_bytes(q->stmt, column);

@@ -353,41 +353,42 @@ CREATE TABLE mcp_session (
 CREATE INDEX mcp_session_seen ON mcp_session (last_seen_at);
 
 -- Search: two analysers per source, fed by triggers on the indexed columns only, so that a change of
--- role writes nothing here.
+-- role writes nothing here. Words are ranked by the index, so it keeps places and lengths; parts of words are
+-- looked up in their text afterwards, so the index says no more than which rows may hold them.
 CREATE VIRTUAL TABLE item_fts_text USING fts5 (title, summary, content = 'item_text', content_rowid = 'n',
-  tokenize = 'porter unicode61 remove_diacritics 2', prefix = '2 3');
-CREATE VIRTUAL TABLE item_fts_trigram USING fts5 (title, summary, content = 'item_text', content_rowid = 'n',
-  tokenize = 'trigram');
+  tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE item_fts_grams USING fts5 (title, summary, content = 'item_text', content_rowid = 'n',
+  tokenize = 'grams', prefix = '3', detail = none, columnsize = 0);
 CREATE VIRTUAL TABLE note_fts_text USING fts5 (body, content = 'note_body', content_rowid = 'n',
-  tokenize = 'porter unicode61 remove_diacritics 2', prefix = '2 3');
-CREATE VIRTUAL TABLE note_fts_trigram USING fts5 (body, content = 'note_body', content_rowid = 'n',
-  tokenize = 'trigram');
+  tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE note_fts_grams USING fts5 (body, content = 'note_body', content_rowid = 'n',
+  tokenize = 'grams', prefix = '3', detail = none, columnsize = 0);
 
 CREATE TRIGGER item_fts_insert AFTER INSERT ON item_text BEGIN
   INSERT INTO item_fts_text (rowid, title, summary) VALUES (new.n, new.title, new.summary);
-  INSERT INTO item_fts_trigram (rowid, title, summary) VALUES (new.n, new.title, new.summary);
+  INSERT INTO item_fts_grams (rowid, title, summary) VALUES (new.n, new.title, new.summary);
 END;
 CREATE TRIGGER item_fts_delete AFTER DELETE ON item_text BEGIN
   INSERT INTO item_fts_text (item_fts_text, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
-  INSERT INTO item_fts_trigram (item_fts_trigram, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
+  INSERT INTO item_fts_grams (item_fts_grams, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
 END;
 CREATE TRIGGER item_fts_update AFTER UPDATE OF title, summary ON item_text BEGIN
   INSERT INTO item_fts_text (item_fts_text, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
-  INSERT INTO item_fts_trigram (item_fts_trigram, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
+  INSERT INTO item_fts_grams (item_fts_grams, rowid, title, summary) VALUES ('delete', old.n, old.title, old.summary);
   INSERT INTO item_fts_text (rowid, title, summary) VALUES (new.n, new.title, new.summary);
-  INSERT INTO item_fts_trigram (rowid, title, summary) VALUES (new.n, new.title, new.summary);
+  INSERT INTO item_fts_grams (rowid, title, summary) VALUES (new.n, new.title, new.summary);
 END;
 CREATE TRIGGER note_fts_insert AFTER INSERT ON note_body BEGIN
   INSERT INTO note_fts_text (rowid, body) VALUES (new.n, new.body);
-  INSERT INTO note_fts_trigram (rowid, body) VALUES (new.n, new.body);
+  INSERT INTO note_fts_grams (rowid, body) VALUES (new.n, new.body);
 END;
 CREATE TRIGGER note_fts_delete AFTER DELETE ON note_body BEGIN
   INSERT INTO note_fts_text (note_fts_text, rowid, body) VALUES ('delete', old.n, old.body);
-  INSERT INTO note_fts_trigram (note_fts_trigram, rowid, body) VALUES ('delete', old.n, old.body);
+  INSERT INTO note_fts_grams (note_fts_grams, rowid, body) VALUES ('delete', old.n, old.body);
 END;
 CREATE TRIGGER note_fts_update AFTER UPDATE OF body ON note_body BEGIN
   INSERT INTO note_fts_text (note_fts_text, rowid, body) VALUES ('delete', old.n, old.body);
-  INSERT INTO note_fts_trigram (note_fts_trigram, rowid, body) VALUES ('delete', old.n, old.body);
+  INSERT INTO note_fts_grams (note_fts_grams, rowid, body) VALUES ('delete', old.n, old.body);
   INSERT INTO note_fts_text (rowid, body) VALUES (new.n, new.body);
-  INSERT INTO note_fts_trigram (rowid, body) VALUES (new.n, new.body);
+  INSERT INTO note_fts_grams (rowid, body) VALUES (new.n, new.body);
 END;
