@@ -82,27 +82,46 @@ static void add_condition(struct sql *sql, enum find what)
 			     " AND c.queue + c.work + c.review + c.blocked = 0)");
 }
 
-/* by item_ready; the inner part bounds what is looked at, the outer one looks */
-static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most,
+/* Parameters of below_sql: the first two, and the last two. */
+enum { BELOW_ROOT, BELOW_ROLE };
+
+/* by item_ready; the inner part bounds what is looked at, the outer one looks. It begins with project and role, and
+ * ends with how many rows may be looked at and how many are wanted. */
+static struct sql *below_sql(struct context *c, enum find what)
+{
+	struct sql *sql = ARENA_NEW(c->call->arena, struct sql);
+
+	sql_init(sql, c->call->arena);
+	sql_add(sql, "SELECT x.n FROM (SELECT i.n FROM item i WHERE i.root_n = ");
+	sql_int(sql, 0);
+	sql_add(sql, " AND i.role = ");
+	sql_int(sql, 0);
+	sql_add(sql, " AND i.root_n <> i.n AND i.role <> 3");
+	if (!c->has_tally)
+		filter_sql(&c->filter, sql);
+	sql_add(sql, " ORDER BY i.priority, i.complexity, i.created_at, i.id LIMIT ");
+	sql_int(sql, 0);
+	sql_add(sql, ") x");
+	add_condition(sql, what);
+	sql_add(sql, " LIMIT ");
+	sql_int(sql, 0);
+	return sql;
+}
+
+static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most, int64_t wanted,
 	struct found *found, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	struct sql sql;
+	struct sql *sql = c->below[what];
 	int rc;
 
-	sql_init(&sql, c->call->arena);
-	sql_add(&sql, "SELECT x.n FROM (SELECT i.n FROM item i WHERE i.root_n = ");
-	sql_int(&sql, root_n);
-	sql_add(&sql, " AND i.role = ");
-	sql_int(&sql, (int64_t)role);
-	sql_add(&sql, " AND i.parent_n IS NOT NULL");
-	if (!c->has_tally)
-		filter_sql(&c->filter, &sql);
-	sql_add(&sql, " ORDER BY i.priority, i.complexity, i.created_at, i.n LIMIT ");
-	sql_int(&sql, most);
-	sql_add(&sql, ") x");
-	add_condition(&sql, what);
-	if (query_sql(c->s, &q, f, &sql) != 0)
+	if (sql == NULL)
+		sql = c->below[what] = below_sql(c, what);
+	sql->params[BELOW_ROOT].number = root_n;
+	sql->params[BELOW_ROLE].number = (int64_t)role;
+	sql->params[sql->count - 2].number = most;
+	sql->params[sql->count - 1].number = wanted;
+	if (query_sql(c->s, &q, f, sql) != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1)
 		push(c, found, col_int(&q, 0));
@@ -110,28 +129,40 @@ static int find_below(struct context *c, int64_t root_n, enum role role, enum fi
 }
 
 SQL(SQL_ROOT_ROLE, "SELECT role FROM item WHERE n = $1");
-SQL(SQL_ROOT_GATED,
+SQL(SQL_ROOT_GATED, /* by dep_to */
 	"SELECT 1 FROM dep d JOIN item b ON b.n = d.from_n WHERE d.to_n = $1 AND d.type = 0 AND b.role < d.threshold"
 	" LIMIT 1");
 SQL(SQL_ROOT_DONE,
 	"SELECT 1 FROM child_tally c WHERE c.item_n = $1 AND c.terminal > 0"
 	" AND c.queue + c.work + c.review + c.blocked = 0");
 
+static int load_role(struct context *c, struct root_counts *root, struct failure *f)
+{
+	int64_t role;
+	int rc = 1;
+
+	if (!root->is_known && (rc = query_int(c->s, &role, f, SQL_ROOT_ROLE, "i", root->n)) == 1) {
+		root->role = (enum role)role;
+		root->is_known = true;
+	}
+	return rc;
+}
+
 /* The root itself is in no index of what is ready inside a project. */
-static int find_root(struct context *c, int64_t root_n, enum role role, enum find what, struct found *found,
+static int find_root(struct context *c, struct root_counts *root, enum role role, enum find what, struct found *found,
 	struct failure *f)
 {
-	int64_t value;
-	int rc = query_int(c->s, &value, f, SQL_ROOT_ROLE, "i", root_n);
+	int64_t one;
+	int rc = load_role(c, root, f);
 
-	if (rc != 1 || value != (int64_t)role)
+	if (rc != 1 || root->role != role)
 		return rc < 0 ? -1 : 0;
 	if (what == FIND_GATED)
-		rc = query_int(c->s, &value, f, SQL_ROOT_GATED, "i", root_n);
+		rc = query_int(c->s, &one, f, SQL_ROOT_GATED, "i", root->n);
 	else if (what == FIND_DONE)
-		rc = query_int(c->s, &value, f, SQL_ROOT_DONE, "i", root_n);
+		rc = query_int(c->s, &one, f, SQL_ROOT_DONE, "i", root->n);
 	if (rc == 1)
-		push(c, found, root_n);
+		push(c, found, root->n);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -147,22 +178,24 @@ static int64_t most_of(const struct context *c, enum find what, const struct fou
 	return left - (int64_t)found->n;
 }
 
-int context_find(struct context *c, enum role role, enum find what, struct found *found, struct failure *f)
+int context_find(struct context *c, enum role role, enum find what, int64_t wanted, struct found *found,
+	struct failure *f)
 {
 	for (size_t i = 0; i < c->root_count; i++) {
-		const struct root_counts *root = &c->roots[i];
+		struct root_counts *root = &c->roots[i];
 		int64_t there = root->tally.by_role[tally_index(role)];
 		int64_t most = most_of(c, what, found);
+		int64_t lacking = wanted - (int64_t)found->n;
 
 		if (there == 0)
 			continue;
-		if (most <= 0) {
+		if (most <= 0 || lacking <= 0) {
 			c->is_bounded = c->is_bounded || what != FIND_ALL;
 			return 0;
 		}
-		if (c->has_tally && find_root(c, root->n, role, what, found, f) != 0)
+		if (c->has_tally && find_root(c, root, role, what, found, f) != 0)
 			return -1;
-		if (find_below(c, root->n, role, what, most, found, f) != 0)
+		if (find_below(c, root->n, role, what, most, lacking, found, f) != 0)
 			return -1;
 		if (what == FIND_ALL)
 			continue;

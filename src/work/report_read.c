@@ -67,7 +67,7 @@ int scope_tally(struct snapshot *s, int64_t root_n, int64_t scope_n, struct tall
 }
 
 SQL(SQL_ACTIVE_ITEMS, /* by item_ready */
-	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL LIMIT $3");
+	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND root_n <> n AND role <> 3 LIMIT $3");
 
 /* 1 when a required note of the item's phase is not filled. */
 static int is_stalled(struct snapshot *s, struct call *call, const struct item *item, struct failure *f)
