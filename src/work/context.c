@@ -238,13 +238,11 @@ static int write_ready_row(struct context *c, const struct item *item, struct bu
 /* Rows behind a full bucket are counted unseen: a manual container among them counts as one that could be closed. */
 static int write_ready(struct context *c, struct bucket *bucket, struct json_writer *out, struct failure *f)
 {
-	static const enum role roles[] = {ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_QUEUE};
 	struct found found = {0};
 	int rc = 1;
 
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
-		if (context_find(c, roles[i], FIND_DONE, INT64_MAX, &found, f) != 0)
-			return -1;
+	if (context_find_done(c, &found, f) != 0)
+		return -1;
 	bucket->count = (int64_t)found.n;
 	for (size_t i = 0; i < found.n && rc == 1; i++) {
 		struct schema schema;

@@ -43,6 +43,8 @@ int context_open(struct snapshot *s, struct call *call, const struct context_arg
 /* Add items of `role` in scope to `found`, at most `wanted`, those first that would be worked on first. */
 int context_find(struct context *c, enum role role, enum find what, int64_t wanted, struct found *found,
 	struct failure *f);
+/* The same for what has children that have all ended, of every role that is open. */
+int context_find_done(struct context *c, struct found *found, struct failure *f);
 /* "claims":{mine:[{itemId,expiresAt}],active?,expired?} */
 int context_write_claims(struct context *c, struct json_writer *out, struct failure *f);
 

@@ -205,8 +205,41 @@ int context_find(struct context *c, enum role role, enum find what, int64_t want
 	return 0;
 }
 
-/* ---- claims ---- */
+/* ---- parents whose children have all ended ---- */
 
+SQL(SQL_PARENT_LAST, "SELECT item_n FROM child_tally ORDER BY item_n DESC LIMIT 1 OFFSET $1");
+SQL(SQL_PARENTS_DONE, /* by primary key of both */
+	"SELECT i.n FROM child_tally c CROSS JOIN item i WHERE i.n = c.item_n AND c.item_n > $1 AND c.terminal > 0"
+	" AND c.queue + c.work + c.review + c.blocked = 0 AND i.role <> 3 ORDER BY c.item_n DESC");
+
+/* Few items have children: looking at these, newest first, goes further than looking at items. */
+static int find_parents(struct context *c, struct found *found, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int64_t last = 0;
+	int rc = query_int(c->s, &last, f, SQL_PARENT_LAST, "i", (int64_t)LIMIT_CONTEXT_SCAN);
+
+	if (rc < 0 || query(c->s, &q, f, SQL_PARENTS_DONE, "i", last) != 0)
+		return -1;
+	c->is_bounded = c->is_bounded || rc == 1;
+	while ((rc = query_next(&q, f)) == 1)
+		push(c, found, col_int(&q, 0));
+	return rc;
+}
+
+int context_find_done(struct context *c, struct found *found, struct failure *f)
+{
+	static const enum role roles[] = {ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_QUEUE};
+
+	if (c->has_tally && c->filter.root_n == 0 && c->call->caller->roots == NULL)
+		return find_parents(c, found, f);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (context_find(c, roles[i], FIND_DONE, INT64_MAX, found, f) != 0)
+			return -1;
+	return 0;
+}
+
+/* ---- claims ---- */
 
 static int write_mine(struct context *c, struct json_writer *out, struct failure *f)
 {

@@ -155,7 +155,7 @@ CREATE TABLE dep (
   UNIQUE (from_n, to_n, type),
   CHECK (from_n <> to_n)
 ) STRICT;
-CREATE INDEX dep_to ON dep (to_n, type, threshold, from_n);  -- all that the gate asks
+CREATE INDEX dep_to ON dep (to_n, type, n, threshold, from_n);  -- all that the gate asks, in its order
 
 -- The one event log of all halves, which is also the history of transitions. seq is handed out by the
 -- writer in commit order, from 10^12 + 1.
