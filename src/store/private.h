@@ -27,8 +27,9 @@ void db_close(struct db *db);
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
 void stmt_release(struct stmt *stmt);
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
-void stmt_bind_text(struct stmt *stmt, int at, struct str value);  /* absent = NULL */
-void stmt_bind_bytes(struct stmt *stmt, int at, struct str value); /* absent = NULL */
+/* Absent = NULL. Without `copies` the bytes stay where they are until the statement is released. */
+void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies);
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value, bool copies);
 enum outcome stmt_step(struct stmt *stmt);
 struct db *stmt_db(struct stmt *stmt);
 int64_t stmt_int(struct stmt *stmt, int column);
@@ -50,6 +51,10 @@ int db_fail(struct db *db, enum outcome outcome, const char *doing, struct failu
 void db_note_outcome(struct db *db, enum outcome outcome);
 enum outcome db_worst(struct db *db); /* DB_FULL or DB_READONLY seen since the last clear */
 void db_clear_worst(struct db *db);
+
+/* wal_file.c: the VFS of connections that write, by this name. */
+#define WAL_FILE_VFS "dais"
+void wal_file_register(void);
 
 /* Passive checkpoint; frames in the log and frames moved. */
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);

@@ -5,7 +5,9 @@
 
 #include <assert.h>
 
-static int bind_all(struct stmt *stmt, const char *types, va_list args)
+/* `copies`: the statement outlives the call that binds, so what it was given may be gone before it. Ids come by
+ * value and are copied either way. */
+static void bind_all(struct stmt *stmt, bool copies, const char *types, va_list args)
 {
 	for (int at = 1; *types != '\0'; types++, at++) {
 		switch (*types) {
@@ -13,25 +15,25 @@ static int bind_all(struct stmt *stmt, const char *types, va_list args)
 			stmt_bind_int(stmt, at, va_arg(args, int64_t));
 			break;
 		case 's':
-			stmt_bind_text(stmt, at, va_arg(args, struct str));
+			stmt_bind_text(stmt, at, va_arg(args, struct str), copies);
 			break;
 		case 'z':
-			stmt_bind_text(stmt, at, str_of(va_arg(args, const char *)));
+			stmt_bind_text(stmt, at, str_of(va_arg(args, const char *)), copies);
 			break;
 		case 'b': {
 			struct id id = va_arg(args, struct id);
 
-			stmt_bind_bytes(stmt, at, (struct str){(const char *)id.b, sizeof(id.b)});
+			stmt_bind_bytes(stmt, at, (struct str){(const char *)id.b, sizeof(id.b)}, true);
 			break;
 		}
 		case 'x':
-			stmt_bind_bytes(stmt, at, va_arg(args, struct str));
+			stmt_bind_bytes(stmt, at, va_arg(args, struct str), copies);
 			break;
 		case 'o': {
 			const int64_t *value = va_arg(args, const int64_t *);
 
 			if (value == NULL)
-				stmt_bind_text(stmt, at, STR_NONE);
+				stmt_bind_text(stmt, at, STR_NONE, false);
 			else
 				stmt_bind_int(stmt, at, *value);
 			break;
@@ -40,7 +42,6 @@ static int bind_all(struct stmt *stmt, const char *types, va_list args)
 			assert(!"a letter of query()");
 		}
 	}
-	return 0;
 }
 
 int query(struct snapshot *s, struct query *q, struct failure *f, const char *sql, const char *types, ...)
@@ -52,7 +53,7 @@ int query(struct snapshot *s, struct query *q, struct failure *f, const char *sq
 	if (q->stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(q->stmt, types, args);
+	bind_all(q->stmt, true, types, args);
 	va_end(args);
 	return 0;
 }
@@ -125,7 +126,7 @@ int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *s
 	if (q.stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(q.stmt, types, args);
+	bind_all(q.stmt, false, types, args);
 	va_end(args);
 	rc = query_next(&q, f);
 	if (rc == 1 && col_is_null(&q, 0))
@@ -186,9 +187,9 @@ int query_sql(struct snapshot *s, struct query *q, struct failure *f, const stru
 		if (p->type == 'i')
 			stmt_bind_int(q->stmt, i + 1, p->number);
 		else if (p->type == 's')
-			stmt_bind_text(q->stmt, i + 1, p->text);
+			stmt_bind_text(q->stmt, i + 1, p->text, true);
 		else
-			stmt_bind_bytes(q->stmt, i + 1, p->text);
+			stmt_bind_bytes(q->stmt, i + 1, p->text, true);
 	}
 	return 0;
 }
@@ -203,7 +204,7 @@ int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *ty
 	if (stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(stmt, types, args);
+	bind_all(stmt, false, types, args);
 	va_end(args);
 	do {
 		outcome = stmt_step(stmt);
