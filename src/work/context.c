@@ -129,7 +129,7 @@ static int write_active(struct context *c, struct bucket *bucket, struct stalled
 
 		if (!bucket_begin(c, bucket, out))
 			break;
-		if (item_load(c->s, found.v[i], &item, f) < 0 || find_missing(c, &item, &missing, f) != 0 ||
+		if (item_load_ref(c->s, found.v[i], &item, f) < 0 || find_missing(c, &item, &missing, f) != 0 ||
 			write_active_row(c, out, &item, missing, f) != 0)
 			return -1;
 		if (!row_end(&bucket->rows))
@@ -152,7 +152,7 @@ static int write_blocked_rows(struct context *c, const struct found *found, cons
 
 		if (!bucket_begin(c, bucket, out))
 			return 0;
-		if (item_load(c->s, found->v[i], &item, f) < 0 ||
+		if (item_load_ref(c->s, found->v[i], &item, f) < 0 ||
 			dependency_gate(c->s, c->call, item.n, &blockers, f) != 0)
 			return -1;
 		item_write_ref(out, c->call, &item);

@@ -20,6 +20,11 @@ struct context {
 		enum role role;
 	} *roots; /* projects in scope that hold work which has not ended */
 	size_t root_count;
+	struct member {
+		int64_t n;
+		enum role role;
+	} *members; /* open items of a scope that is a small part of a project, in order */
+	size_t member_count;
 	struct sql *below[3]; /* by what is looked for; made when first needed */
 	bool has_tally; /* the scope is made of whole projects */
 	struct tally tally; /* … of all of them */

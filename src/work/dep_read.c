@@ -77,7 +77,7 @@ static int write_edge(struct json_writer *w, struct snapshot *s, struct call *ca
 	jw_id(w, call, "id", row->id);
 	dep_row_write(w, call, row);
 	if (includes_items && other->is_readable) {
-		if (item_load(s, other->n, &end, f) != 1)
+		if (item_load_ref(s, other->n, &end, f) != 1)
 			return -1;
 		jw_kobject(w, "item");
 		item_write_ref(w, call, &end);
@@ -194,7 +194,7 @@ static int write_blocker(struct json_writer *w, struct snapshot *s, struct call 
 
 	jw_object_begin(w);
 	if (row->from.is_readable) {
-		if (item_load(s, row->from.n, &blocker, f) != 1)
+		if (item_load_ref(s, row->from.n, &blocker, f) != 1)
 			return -1;
 		jw_id(w, call, "id", blocker.id);
 		jw_kstr(w, "title", blocker.title);

@@ -183,9 +183,10 @@ static void add_page(const struct listing *l, struct sql *sql)
 
 static int write_row(struct rows *rows, struct listing *l, int64_t n, struct failure *f)
 {
+	bool is_plain = l->in->fields.n == 0 && !l->in->claim_status.set;
 	struct item item;
 
-	if (item_load(l->s, n, &item, f) < 0)
+	if ((is_plain ? item_load_ref : item_load)(l->s, n, &item, f) < 0)
 		return -1;
 	row_begin(rows);
 	item_write_ref(rows->w, l->call, &item);

@@ -99,7 +99,7 @@ static int count_stalled(struct snapshot *s, struct call *call, const struct run
 			if (run->scope_n != 0)
 				stalled = item_is_below(s, col_int(&q, 0), run->scope_n, f);
 			if (stalled == 1)
-				stalled = item_load(s, col_int(&q, 0), &item, f);
+				stalled = item_load_ref(s, col_int(&q, 0), &item, f);
 			if (stalled == 1)
 				stalled = is_stalled(s, call, &item, f);
 			if (stalled < 0)
