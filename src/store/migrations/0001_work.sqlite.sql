@@ -50,6 +50,9 @@ CREATE INDEX item_root_created ON item (root_n, created_at, id);
 CREATE INDEX item_ready ON item (root_n, role, priority, complexity, created_at, id) WHERE root_n <> n AND role <> 3;
 CREATE INDEX item_root_ready ON item (role, priority, complexity, created_at, id) WHERE parent_n IS NULL AND role <> 3;
 CREATE INDEX item_queue ON item (priority, complexity, created_at, id) WHERE role = 0;
+-- Orders of a listing of everything; a change of a role touches neither.
+CREATE INDEX item_priority ON item (priority, id);
+CREATE INDEX item_complexity ON item (complexity, id);
 CREATE INDEX item_claimed ON item (claim_until) WHERE claim_by IS NOT NULL;
 CREATE INDEX item_claim_by ON item (claim_by) WHERE claim_by IS NOT NULL;
 
@@ -66,6 +69,7 @@ CREATE TABLE item_text (
   metadata TEXT,
   description TEXT
 ) STRICT;
+CREATE INDEX item_text_title ON item_text (title);
 CREATE INDEX item_text_type ON item_text (type, n) WHERE type IS NOT NULL;
 
 -- tag and trait membership for filters; tags are stored in lower case by their grammar
