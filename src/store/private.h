@@ -88,6 +88,13 @@ struct follower {
 	void *context;
 };
 
+/* The writer's memory of principals by their ids. */
+#define KNOWN_ACTORS 64
+struct known_actor {
+	char id[128];
+	int64_t n; /* 0: an empty place */
+};
+
 struct store {
 	char *path;
 	struct store_lock *lock;
@@ -124,8 +131,11 @@ struct store {
 
 	_Atomic int64_t newest;	  /* last committed event */
 	int64_t next_seq;	  /* owner: writer thread */
+	atomic_bool checkpoint_is_near; /* the checkpointer moved all that it saw, a moment ago */
 	int64_t checkpoint_asked_at; /* owner: writer thread; length of the log then */
 	int64_t last_now;	  /* owner: writer thread; never runs backwards */
+	struct known_actor known_actors[KNOWN_ACTORS]; /* owner: writer thread */
+	bool has_new_principals; /* owner: writer thread; made since the last commit */
 	int64_t sequences[SEQ_COUNT]; /* owner: writer thread; last handed out, 0: unknown */
 
 	atomic_bool is_full;
@@ -151,6 +161,7 @@ struct write {
 int write_begin(struct store *store, struct write *write, struct failure *f);
 int write_commit(struct store *store, struct write *write, struct failure *f);
 void write_rollback(struct store *store, struct write *write);
+void forget_new_principals(struct store *store); /* event.c */
 void *writer_main(void *store);
 void *reader_main(void *store);
 void *checkpointer_main(void *store);

@@ -69,6 +69,7 @@ struct item {
 	struct id id;
 	int64_t parent_n; /* 0: a root */
 	struct id parent_id;
+	enum role parent_role; /* when this item was loaded; of no meaning for a root */
 	int64_t root_n;
 	struct id root_id;
 	int64_t depth;
