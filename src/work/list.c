@@ -116,11 +116,13 @@ static void add_after(const struct listing *l, struct sql *sql)
 
 /* ---- the conditions ---- */
 
-static void add_from(const struct listing *l, struct sql *sql)
+static void add_from(const struct listing *l, bool needs_key, struct sql *sql)
 {
-	if (l->key == SORT_TITLE && l->is_everywhere)
+	bool needs_title = needs_key && l->key == SORT_TITLE;
+
+	if (needs_title && l->is_everywhere)
 		sql_add(sql, " FROM item_text t CROSS JOIN item i WHERE i.n = t.n"); /* by item_text_title */
-	else if (filter_needs_text(&l->filter) || l->key == SORT_TITLE)
+	else if (filter_needs_text(&l->filter) || needs_title)
 		sql_add(sql, " FROM item i JOIN item_text t ON t.n = i.n WHERE 1 = 1");
 	else
 		sql_add(sql, " FROM item i WHERE 1 = 1");
@@ -140,33 +142,6 @@ static void add_from(const struct listing *l, struct sql *sql)
 
 /* ---- how many ---- */
 
-SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
-
-/* At most so many rows can match; an upper bound that costs a point read. */
-static int candidates(struct listing *l, int64_t *out, struct failure *f)
-{
-	struct tally tally;
-
-	if (l->filter.is_small) {
-		*out = 0;
-		return 0;
-	}
-	if (l->filter.parent_n != 0) {
-		if (tally_children(l->s, l->filter.parent_n, &tally, f) != 0)
-			return -1;
-		*out = tally_sum(&tally);
-		return 0;
-	}
-	if (l->filter.root_n != 0) {
-		if (tally_root(l->s, l->filter.root_n, &tally, f) != 0)
-			return -1;
-		*out = tally_sum(&tally);
-		return 0;
-	}
-	*out = 0;
-	return query_int(l->s, out, f, SQL_NEWEST_ITEM, "") < 0 ? -1 : 0;
-}
-
 /* -1 in *total when counting is not cheap. */
 static int count(struct listing *l, int64_t *total, struct failure *f)
 {
@@ -177,13 +152,13 @@ static int count(struct listing *l, int64_t *total, struct failure *f)
 	*total = -1;
 	if (filter_needs_test(&l->filter))
 		return 0;
-	if (candidates(l, &most, f) != 0)
+	if (filter_most(l->s, &l->filter, &most, f) != 0)
 		return -1;
 	if (most > LIMIT_COUNTED_ROWS)
 		return 0;
 	sql_init(&sql, l->call->arena);
 	sql_add(&sql, "SELECT count(*)");
-	add_from(l, &sql);
+	add_from(l, false, &sql);
 	if (query_sql(l->s, &q, f, &sql) != 0 || query_next(&q, f) < 0)
 		return -1;
 	*total = col_int(&q, 0);
@@ -203,7 +178,7 @@ static void add_select(const struct listing *l, struct sql *sql)
 	sql_init(sql, l->call->arena);
 	sql_add(sql, "SELECT i.n, i.id, ");
 	sql_add(sql, key_column(l));
-	add_from(l, sql);
+	add_from(l, true, sql);
 }
 
 static void add_limit(const struct listing *l, const struct list_page *page, struct sql *sql)
