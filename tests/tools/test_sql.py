@@ -115,7 +115,7 @@ def fragments():
                 yield pytest.param(fragment, id=f"{path.name}: {fragment[:40]}")
 
 
-@pytest.mark.parametrize("fragment", fragments())
+@pytest.mark.parametrize("fragment", list(fragments()))
 def test_each_fragment_is_part_of_a_statement_that_was_seen(fragment):
     assert any(fragment in sql for sql in ASSEMBLED), "let tests/unit/work/test_plans.c make a call that assembles it"
 

@@ -306,6 +306,7 @@ static const struct probe rare[] = {
 	{&tool_items_read, "{'select':'search','query':'words','excludeTerminal':true,'noteRoles':['queue'],'noteKeys':['plan']}"},
 	{&tool_items_read, "{'select':'search','query':'wo rd','itemId':'$A'}"},
 	{&tool_items_read, "{'select':'search','query':'words','ancestorId':'$F'}"},
+	{&tool_items_read, "{'select':'search','query':'words','types':['a']}"},
 	{&tool_items_read, "{'select':'next','rootId':'$R'," FILTERS "}"},
 	{&tool_deps_read, "{'select':'blocked','limit':1," FILTERS "}"},
 	{&tool_docs_read, "{'select':'list','rootId':'$R','limit':1,'kinds':['plan','page'],'slugPrefix':'p'}"},
