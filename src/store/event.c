@@ -1,6 +1,8 @@
 /* The event log, principals and sequences: rows that every mutation makes. */
 #include "store/private.h"
 
+#include "base/log.h"
+
 #include <assert.h>
 
 static const struct event_info table[] = {
@@ -196,11 +198,33 @@ int tx_mark(struct tx *tx, struct failure *f)
 	return 0;
 }
 
+void tx_mark_bare(struct tx *tx)
+{
+	struct write *write = write_of(tx);
+
+	assert(write->depth == 0);
+	write->marks[write->depth++] = (struct mark){.next_seq = tx->snapshot.store->next_seq,
+		.actor_n = tx->actor_n,
+		.is_bare = true,
+		.changes = db_total_changes(tx->snapshot.db)};
+}
+
 int tx_keep(struct tx *tx, struct failure *f)
 {
-	assert(write_of(tx)->depth > 0);
-	write_of(tx)->depth--;
-	return savepoint(tx, release_texts, "release", f);
+	struct write *write = write_of(tx);
+
+	assert(write->depth > 0);
+	write->depth--;
+	return write->marks[write->depth].is_bare ? 0 : savepoint(tx, release_texts, "release", f);
+}
+
+static int undo_bare(struct tx *tx, const struct mark *mark, struct failure *f)
+{
+	if (db_total_changes(tx->snapshot.db) == mark->changes)
+		return 0;
+	write_of(tx)->is_broken = true;
+	log_line(LOG_ERROR, "store", "a call changed something and then failed: its batch is undone");
+	return fail(f, FAIL_UNAVAILABLE, "The store had to undo this batch; repeat the call.");
 }
 
 int tx_undo(struct tx *tx, struct failure *f)
@@ -214,5 +238,7 @@ int tx_undo(struct tx *tx, struct failure *f)
 	forget_new_principals(tx->snapshot.store);
 	tx->snapshot.store->next_seq = write->marks[write->depth].next_seq;
 	tx->actor_n = write->marks[write->depth].actor_n;
+	if (write->marks[write->depth].is_bare)
+		return undo_bare(tx, &write->marks[write->depth], f);
 	return savepoint(tx, back, "undo", f) != 0 ? -1 : savepoint(tx, release_texts, "release", f);
 }

@@ -37,7 +37,8 @@ double stmt_real(struct stmt *stmt, int column);
 bool stmt_is_null(struct stmt *stmt, int column);
 struct str stmt_text(struct stmt *stmt, int column); /* valid until the next step */
 struct str stmt_bytes(struct stmt *stmt, int column);
-int64_t db_changes(struct db *db);
+int64_t db_changes(struct db *db); /* by the last statement */
+int64_t db_total_changes(struct db *db); /* since the connection was opened */
 /* Run fixed text without parameters or rows. */
 enum outcome db_exec(struct db *db, const char *sql);
 /* The same for one statement, which is kept prepared: for what every batch or read begins and ends with. */
@@ -147,6 +148,8 @@ struct store {
 struct mark {
 	int64_t next_seq;
 	int64_t actor_n;
+	bool is_bare; /* without a savepoint: to be undone only while nothing was changed since */
+	int64_t changes;
 };
 #define MAX_MARKS 8
 
@@ -156,12 +159,15 @@ struct write {
 	struct store *store;
 	struct mark marks[MAX_MARKS];
 	int depth;
+	bool is_broken; /* something could not be undone alone */
 };
 
 int write_begin(struct store *store, struct write *write, struct failure *f);
 int write_commit(struct store *store, struct write *write, struct failure *f);
 void write_rollback(struct store *store, struct write *write);
-void forget_new_principals(struct store *store); /* event.c */
+/* event.c */
+void forget_new_principals(struct store *store);
+void tx_mark_bare(struct tx *tx);
 void *writer_main(void *store);
 void *reader_main(void *store);
 void *checkpointer_main(void *store);

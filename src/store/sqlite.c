@@ -405,6 +405,11 @@ int64_t db_changes(struct db *db)
 	return sqlite3_changes64(db->handle);
 }
 
+int64_t db_total_changes(struct db *db)
+{
+	return sqlite3_total_changes64(db->handle);
+}
+
 enum outcome db_exec(struct db *db, const char *sql)
 {
 	return result(db, sqlite3_exec(db->handle, sql, NULL, NULL, NULL));

@@ -172,6 +172,9 @@ int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_
 struct store_job {
 	/* On the writer thread, under a savepoint: 0 keeps the changes, -1 undoes them. */
 	int (*run)(struct tx *tx, void *arg, struct failure *f);
+	/* What run() refuses it refuses before its first change. A savepoint, which copies each page before it is
+	 * changed, is spared then; a failure after a change all the same undoes the whole batch. */
+	bool fails_clean;
 	/* On the writer thread after the commit is durable (rc 0), or after the undo or a failed
 	 * commit (rc -1, f filled). May not block. */
 	void (*done)(void *arg, int rc, struct failure *f);

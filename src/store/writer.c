@@ -65,8 +65,9 @@ static int run_job(struct write *write, struct store_job *job)
 	tx->actor_n = 0;
 	failure_init(&job->failure, job->arena);
 	failure_init(&broken, job->arena);
-	job->rc = tx_mark(tx, &job->failure);
-	if (job->rc != 0)
+	if (job->fails_clean)
+		tx_mark_bare(tx);
+	else if (tx_mark(tx, &job->failure) != 0)
 		return -1;
 	job->rc = job->run(tx, job->arg, &job->failure);
 	if (db_transaction_lost(write->store->writer_db))
@@ -79,7 +80,7 @@ static int run_job(struct write *write, struct store_job *job)
 	while (write->depth > 0)
 		if (tx_undo(tx, &broken) != 0)
 			return -1;
-	return 0;
+	return write->is_broken ? -1 : 0;
 }
 
 static struct store_job *take_one(struct store *store)

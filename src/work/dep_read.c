@@ -73,7 +73,7 @@ static int write_edge(struct json_writer *w, struct snapshot *s, struct call *ca
 	struct item end;
 
 	jw_object_begin(w);
-	jw_id(w, call, "id", row->id);
+	jw_id_of(w, call, "id", KIND_DEPENDENCY, row->id);
 	dep_row_write(w, call, row);
 	if (includes_items && other->is_readable) {
 		if (item_load_ref(s, other->n, &end, f) != 1)

@@ -147,7 +147,7 @@ int search_write_hit(struct search *search, const struct hit *hit, struct json_w
 	if (item_load(search->s, hit->item_n, &item, f) < 0 || find_snippet(search, hit, &item, &snippet, f) != 0)
 		return -1;
 	jw_ktext(out, "kind", hit->kind == SEARCH_ITEMS ? "item" : "note");
-	jw_id(out, search->call, "id", hit->id);
+	jw_id_of(out, search->call, "id", hit->kind == SEARCH_ITEMS ? KIND_ITEM : KIND_NOTE, hit->id);
 	if (hit->kind == SEARCH_NOTES && write_note(search, hit, &item, out, f) != 0)
 		return -1;
 	jw_kstr(out, "title", item.title);

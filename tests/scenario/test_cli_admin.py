@@ -1,12 +1,14 @@
 """The commands that look after a server: status, token, open, backup, doctor."""
 import json
 import os
+import pwd
 import sqlite3
 import stat
+import subprocess
 
 import pytest
 
-from harness import until
+from harness import PROGRAM, until
 
 COMMANDS = ["serve", "mcp-stdio", "call", "status", "items", "events", "project", "token", "init", "open", "demo", "backup",
             "export", "import", "doctor"]
@@ -32,6 +34,18 @@ def test_without_a_server_it_says_how_to_start_one(stopped, arguments):
     done = stopped.run(*arguments, check=69)
     assert "dais serve" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_without_a_home_variable_the_state_is_in_the_users_home_and_never_where_all_may_write(home):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("DAIS_", "XDG_", "HOME"))}
+    done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, env=env if home is None else {**env, "HOME": home})
+    try:
+        place = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user without an entry, as in some containers
+        assert done.returncode == 64 and "--state" in done.stderr
+        return
+    assert f"{place}/.local/state/dais" in done.stdout
 
 
 # ---- status ----

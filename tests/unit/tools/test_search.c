@@ -38,7 +38,7 @@ static const char *const bodies[] = {
 	"Walker's and Rider's Guild",
 };
 
-/* A07, 6.25 */
+/* A07, behaviour 6.25 */
 static void any_text_is_data(void **state)
 {
 	struct desk *d = *state;
@@ -110,7 +110,7 @@ static void any_text_is_data(void **state)
 	assert_error(find(d, LOCAL, "auto", str_z(d->arena, buf_str(&many)), ""), "invalid_request");
 }
 
-/* 6.26 */
+/* behaviour 6.26 */
 static void short_terms_have_their_answer(void **state)
 {
 	struct desk *d = *state;
@@ -142,7 +142,7 @@ static void a_hit_says_where_and_what(void **state)
 	assert_string_equal(text_at(hit, "snippet"), "Reject a <mark>berth</mark> shorter than the <mark>hull</mark>.");
 	assert_int_equal(count_at(hit, "matchedIn"), 2);
 	assert_string_equal(text_at(hit, "ancestors.0.id"), root);
-	/* 6.29 */
+	/* behaviour 6.29 */
 	assert_int_equal(int_at(hit, "trigramRank"), 1);
 	assert_int_equal(int_at(hit, "textRank"), 1);
 	assert_int_equal(int_at(hit, "rrfK"), 60);
@@ -177,7 +177,7 @@ static void filters_speak_of_the_owning_item(void **state)
 	assert_false(has(answer, in_b));
 }
 
-/* 6.27 */
+/* behaviour 6.27 */
 static void what_is_hidden_displaces_nothing(void **state)
 {
 	struct desk *d = *state;
@@ -195,7 +195,7 @@ static void what_is_hidden_displaces_nothing(void **state)
 	assert_int_equal(int_at(answer, "page.total"), 1);
 }
 
-/* 6.28 */
+/* behaviour 6.28 */
 static void the_total_is_the_same_on_every_page(void **state)
 {
 	struct desk *d = *state;
@@ -224,7 +224,7 @@ static void the_total_is_the_same_on_every_page(void **state)
 	assert_int_equal(count, 100);
 }
 
-/* 6.30 */
+/* behaviour 6.30 */
 static void the_index_follows_its_texts_and_nothing_else(void **state)
 {
 	struct desk *d = *state;
