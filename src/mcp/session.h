@@ -72,6 +72,8 @@ struct mcp_session *mcp_session_by_key(struct mcp_server *server, const unsigned
 void mcp_session_busy(struct mcp_session *session, int change);
 /* Gone for good: streams end, requests are cancelled, the row goes. */
 void mcp_session_end(struct mcp_session *session);
+/* Does anybody read a notification stream of it? */
+bool mcp_session_is_followed(struct mcp_session *session);
 /* Close its notification streams; clients open new ones. */
 void mcp_session_end_streams(struct mcp_session *session);
 /* Store level and subscriptions. */

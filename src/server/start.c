@@ -267,7 +267,7 @@ static int make_mcp(struct server *server, struct arena *arena, struct failure *
 	struct mcp_settings settings = {
 		.handlers = &server_mcp_handlers,
 		.app = server,
-		.server_info = STR("{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"),
+		.server_info = STR(SERVER_INFO),
 		.key_count = 1,
 		.offers_tasks = true,
 		.max_wait_ms = settings_int(server->settings, SETTING_MCP_MAX_WAIT_MS),
@@ -294,6 +294,7 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 		.max_connections = (unsigned)settings_int(s, SETTING_HTTP_CONNECTIONS),
 		.on_head = app_head,
 		.on_request = app_request,
+		.on_refuse = app_refuse,
 		.app = server,
 	};
 

@@ -6,9 +6,11 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
@@ -506,15 +508,19 @@ const char *store_engine(struct arena *arena, bool *out_has_search)
 int store_backup(const char *database, const char *file, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
-	char *partial = arena_printf(arena, "%s.partial", file);
+	char *partial = arena_printf(arena, "%s.XXXXXX", file);
 	sqlite3 *from = NULL;
 	sqlite3 *to = NULL;
 	sqlite3_backup *backup = NULL;
 	int code = SQLITE_ERROR;
+	int fd = mkstemp(partial); /* a name of its own: whatever else lies there stays */
 
-	(void)remove(partial);
+	if (fd < 0)
+		return fail(f, FAIL_CANNOT_CREATE, "The backup could not be written to %s: %s.", file,
+			errno == ENOSPC ? "the disk is full" : "its directory takes no file");
+	(void)close(fd);
 	if (sqlite3_open_v2(database, &from, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-		sqlite3_open_v2(partial, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK) {
+		sqlite3_open_v2(partial, &to, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
 		(void)sqlite3_busy_timeout(from, 5000);
 		backup = sqlite3_backup_init(to, "main", from, "main");
 	}

@@ -177,6 +177,8 @@ int frame_change(struct tx *tx, void *arg, struct failure *f)
 	struct frame *frame = arg;
 
 	frame->atomic_failed = -1;
+	if (caller_still(&tx->snapshot, frame->call.caller, f) != 0)
+		return -1;
 	if (frame->is_atomic)
 		return run_atomic(tx, frame, f);
 	for (size_t i = 0; i < frame->step_count; i++)

@@ -32,6 +32,8 @@ static void finish(struct frame *frame)
 	struct tool_call *request = frame->request;
 
 	request->batch_size = (int)frame->step_count;
+	for (size_t i = 0; i < frame->step_count; i++)
+		request->ends_credentials = request->ends_credentials || frame->steps[i].operation->ends_credentials;
 	call_finish(&frame->call);
 	request->done(request); /* may free the arena, and the frame with it */
 }
@@ -59,7 +61,8 @@ static void read_run(struct snapshot *s, void *arg)
 	buf_init(&out, frame->call.arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	frame->call.snapshot = s;
-	if (step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
+	if (caller_still(s, frame->call.caller, &f) == 0 &&
+		step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
 		frame_answer_read(frame, buf_str(&out));
 	else
 		frame_answer_failure(frame, &f);

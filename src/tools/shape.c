@@ -3,8 +3,9 @@
 
 #include "base/limits.h"
 
-static const char *const read_common[] = {"describe", "select", "ids", NULL};
-static const char *const write_common[] = {"describe", "ops", "atomic", "idempotencyKey", "op", "select", NULL};
+/* Some clients put their _meta among the arguments: it means nothing here. */
+static const char *const read_common[] = {"describe", "select", "ids", "_meta", NULL};
+static const char *const write_common[] = {"describe", "ops", "atomic", "idempotencyKey", "op", "select", "_meta", NULL};
 
 const struct operation *tool_operation(const struct tool *tool, struct str name, bool *is_select)
 {
@@ -89,7 +90,7 @@ static int read_ids(struct frame *frame, const json_t *args, struct failure *f)
 /* Digest of what a cursor is bound to: every argument but where to start and what to show. */
 static struct str filters_of(struct arena *arena, const json_t *args)
 {
-	static const char *const free_names[] = {"cursor", "limit", "fields", "ids", "explain"};
+	static const char *const free_names[] = {"cursor", "limit", "fields", "ids", "explain", "_meta"};
 	json_auto_t *copy = json_copy((json_t *)(uintptr_t)args);
 	struct str text;
 	unsigned char digest[32];

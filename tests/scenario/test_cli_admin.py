@@ -142,6 +142,14 @@ def test_a_backup_has_to_go_somewhere_else(dais, place):
     assert dais.item("still there")
 
 
+def test_a_backup_touches_no_file_but_its_own(dais):
+    bystander = dais.home / "copy.db.partial"
+    bystander.write_text("somebody's")
+    dais.run("backup", dais.home / "copy.db", check=0)
+    assert bystander.read_text() == "somebody's"
+    assert sorted(path.name for path in dais.home.glob("copy*")) == ["copy.db", "copy.db.partial"]
+
+
 def test_a_backup_of_nothing_is_refused(stopped):
     assert stopped.run("backup", stopped.home / "copy.db").returncode == 69
     assert not (stopped.home / "copy.db").exists()

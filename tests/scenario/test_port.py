@@ -121,10 +121,13 @@ def test_a13g_a_spawning_relay_says_why_the_server_does_not_start(stopped):
         stopped.environment["DAIS_LISTEN"] = f"127.0.0.1:{port}"
         ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
-        done = stopped.run("mcp-stdio", stdin=json.dumps(ask) + "\n", timeout=20 * harness.SLACK)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    errors = [answer["error"] for answer in answers if answer.get("id") == 1 and "error" in answer]
-    assert errors and str(port) in json.dumps(errors[0]), (done.stdout, done.stderr)
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "items_read", "arguments": {"select": "overview"}}}
+        done = stopped.run("mcp-stdio", stdin=json.dumps(ask) + "\n" + json.dumps(call) + "\n", timeout=20 * harness.SLACK)
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert "result" in answers[1], (done.stdout, done.stderr)
+    failed = answers[2]["result"]
+    assert failed["isError"] and str(port) in failed["structuredContent"]["error"]["message"], (done.stdout, done.stderr)
+    assert str(port) in done.stderr
 
 
 def test_a13h_a_file_in_the_place_of_the_socket_is_not_overwritten(stopped):

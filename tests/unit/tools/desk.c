@@ -24,7 +24,7 @@ int desk_up(void **state)
 	d->rules = rules_create();
 	d->tools = tools_create(d->store, d->rules, NULL);
 	for (int i = 0; i < WHO_COUNT; i++) {
-		caller_local(&d->callers[i], d->arena, STR("mcp"));
+		caller_local(&d->callers[i], STR("mcp"));
 		d->callers[i].actor.id = str_of(names[i]);
 		d->callers[i].sees_actors = i == LOCAL;
 		if (i != LOCAL)

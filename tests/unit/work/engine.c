@@ -28,7 +28,7 @@ int engine_up(void **state)
 		fail_msg("%.*s", STRF(f.message));
 	e->rules = rules_create();
 	for (int i = 0; i < WHO_COUNT; i++) {
-		caller_local(&e->callers[i], e->arena, STR("mcp"));
+		caller_local(&e->callers[i], STR("mcp"));
 		e->callers[i].actor.id = str_of(names[i]);
 		e->callers[i].actor.req_id = e->callers[i].req_id;
 		if (i == LOCAL)
