@@ -1,5 +1,5 @@
 # The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
-.PHONY: help run build test quick lint conformance fuzz bench install uninstall docs clean
+.PHONY: help run build test quick lint conformance fuzz bench soak install uninstall docs clean
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -14,8 +14,9 @@ help:
 	@echo 'make conformance  the official MCP conformance program against our protocol library; official clients against dais'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
+	@echo 'make soak         mixed load with kills for SOAK minutes (default 30): grows, slows down, loses anything?'
 	@echo 'make docs         write the reference pages anew from the tables of the code'
-	@echo 'make install      to PREFIX (default /usr/local)'
+	@echo 'make install      to PREFIX (default /usr/local); make uninstall takes it away again'
 
 build/build.ninja:
 	@scripts/setup build
@@ -49,20 +50,24 @@ bench: build
 	ninja -C build -j $(JOBS) bench/load bench/streams bench/bare bench/fill
 	bench/run.py $(if $(SIZES),--sizes $(SIZES)) $(BENCH)
 
+soak: build
+	ninja -C build -j $(JOBS) bench/load bench/fill
+	bench/soak.py $(or $(SOAK),30)
+
 docs: build
 	ninja -C build -j $(JOBS) tests/tools/reference
 	tests/tools/write_reference build/tests/tools/reference .
 
 install: build
-	install -D -m 755 build/src/cli/dais $(DESTDIR)$(PREFIX)/bin/dais
-	install -D -m 644 docs/man/dais.1 $(DESTDIR)$(PREFIX)/share/man/man1/dais.1
-	install -D -m 644 docs/man/dais.yaml.5 $(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5
-	install -D -m 644 packaging/completion/dais.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais
+	install -D -m 755 build/src/cli/dais "$(DESTDIR)$(PREFIX)/bin/dais"
+	install -D -m 644 docs/man/dais.1 "$(DESTDIR)$(PREFIX)/share/man/man1/dais.1"
+	install -D -m 644 docs/man/dais.yaml.5 "$(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5"
+	install -D -m 644 packaging/completion/dais.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais"
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/dais $(DESTDIR)$(PREFIX)/share/man/man1/dais.1 \
-		$(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais
+	rm -f "$(DESTDIR)$(PREFIX)/bin/dais" "$(DESTDIR)$(PREFIX)/share/man/man1/dais.1" \
+		"$(DESTDIR)$(PREFIX)/share/man/man5/dais.yaml.5" \
+		"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/dais"
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-clang build-analyzer

@@ -21,11 +21,19 @@ def acknowledged(journal, newest):
     return count
 
 
-def missing(state, newest):
+ITEM_VERSIONS = "SELECT lower(hex(id)), version FROM item"
+
+
+def missing(state, newest, versions=ITEM_VERSIONS):
     """Each transition raises its item's version by one, so a lost one shows as a version that is too low."""
     with contextlib.closing(sqlite3.connect(f"file:{state.path}/dais.db?mode=ro", uri=True)) as database:
-        stored = dict(database.execute("SELECT lower(hex(id)), version FROM item"))
-    return sum(max(0, version - stored[item.replace("-", "")]) for item, version in newest.items())
+        stored = dict(database.execute(versions))
+    return sum(max(0, version - stored.get(item.replace("-", ""), 0)) for item, version in newest.items())
+
+
+def doctor(state):
+    done = subprocess.run([PROGRAM, "doctor", "--state", state.path], capture_output=True, text=True)
+    return "sound" if done.returncode == 0 and "sound" in done.stdout else "NOT SOUND"
 
 
 def settle(state, server):
@@ -57,6 +65,4 @@ def run(state, steps, rounds):
         slowest = max(slowest, server.ready_ms)
         lost += missing(state, newest)
         settle(state, server)
-    doctor = subprocess.run([PROGRAM, "doctor", "--state", state.path], capture_output=True, text=True)
-    return {"missing": lost, "acknowledged": calls, "slowestMs": slowest,
-            "doctor": "sound" if "sound" in doctor.stdout else "NOT SOUND"}
+    return {"missing": lost, "acknowledged": calls, "slowestMs": slowest, "doctor": doctor(state)}

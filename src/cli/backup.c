@@ -94,7 +94,8 @@ int cmd_backup(struct cli *cli, int argc, char **argv)
 		    "Copy the database to FILE (mode 0600), whether a server runs or not. The copy is one moment's state "
 		    "and is complete before it gets its name. It also holds the digests of tokens."
 		    "\vExample:\n  dais backup dais-$(date +%F).db\n"
-		    "To go back to it, stop the server and put the file in the place of STATE/dais.db.",
+		    "To go back to it, stop the server, remove STATE/dais.db, dais.db-wal and "
+		    "dais.db-shm, and copy the file to STATE/dais.db.",
 		    &backing) != 0)
 		return 64;
 	return back_up(cli, &backing, &f) == 0 ? 0 : cli_fail(cli, &f);

@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -49,20 +51,37 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 
 const struct argp cli_shared_argp = {.options = shared_options, .parser = parse_shared};
 
-static void settle_state(struct cli *cli)
+/* NULL when there is none. Nothing stands in for it: in a place like /tmp another user could come first. */
+static const char *home_dir(void)
 {
-	const char *home = getenv("HOME");
+	const char *given = getenv("HOME");
+	const struct passwd *entry;
+
+	if (given != NULL && given[0] == '/')
+		return given;
+	entry = getpwuid(getuid()); /* at the start of the program: no other thread yet */
+	return entry != NULL && entry->pw_dir[0] == '/' ? entry->pw_dir : NULL;
+}
+
+static int settle_state(struct cli *cli)
+{
+	const char *home = home_dir();
 	const char *xdg = getenv("XDG_STATE_HOME");
 	const char *given = getenv("DAIS_STATE_DIR");
 
 	if (cli->state_dir != NULL)
-		return;
+		return 0;
 	if (given != NULL && given[0] != '\0')
 		cli->state_dir = absolute(cli->arena, given);
 	else if (xdg != NULL && xdg[0] == '/')
 		cli->state_dir = arena_printf(cli->arena, "%s/dais", xdg);
-	else
-		cli->state_dir = arena_printf(cli->arena, "%s/.local/state/dais", home == NULL ? "/tmp" : home);
+	else if (home != NULL)
+		cli->state_dir = arena_printf(cli->arena, "%s/.local/state/dais", home);
+	else {
+		(void)fprintf(stderr, "dais: There is no home directory to keep the state in; say where with --state DIR.\n");
+		return EX_USAGE;
+	}
+	return 0;
 }
 
 struct parsing {
@@ -103,15 +122,14 @@ int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *
 	argp_program_version = "dais " DAIS_VERSION;
 	argp_err_exit_status = EX_USAGE;
 	rc = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
-	settle_state(cli);
-	return rc == 0 ? 0 : EX_USAGE;
+	return rc == 0 ? settle_state(cli) : EX_USAGE;
 }
 
 static bool default_config(struct cli *cli)
 {
 	const char *given = getenv("DAIS_CONFIG");
 	const char *xdg = getenv("XDG_CONFIG_HOME");
-	const char *home = getenv("HOME");
+	const char *home = home_dir();
 
 	if (given != NULL && given[0] != '\0') {
 		cli->config = absolute(cli->arena, given);
@@ -183,6 +201,8 @@ int cli_fail(struct cli *cli, const struct failure *f)
 	message = json_member_str(written, "message");
 	fix = json_member_str(written, "fix");
 	message = term_text(cli->arena, message, 0);
+	if (fix.n > 0 && memmem(fix.p, fix.n, "detail.", strlen("detail.")) != NULL)
+		fix = STR_NONE; /* of an answer's members, which a terminal does not show */
 	(void)fprintf(stderr, "dais: %.*s%s%.*s\n", STRF(message), fix.n > 0 ? " " : "", STRF(fix));
 	return info->exit_code;
 }

@@ -60,6 +60,7 @@ static void read_run(struct snapshot *s, void *arg)
 	failure_init(&f, frame->call.arena);
 	buf_init(&out, frame->call.arena, SIZE_MAX);
 	json_writer_init(&w, &out);
+	frame->call.snapshot = s;
 	if (caller_still(s, frame->call.caller, &f) == 0 &&
 		step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
 		frame_answer_read(frame, buf_str(&out));
@@ -127,6 +128,7 @@ static void start_change(struct frame *frame, struct failure *f)
 		.actor = &frame->request->caller.actor,
 		.arena = frame->call.arena,
 		.may_use_reserve = frees,
+		.fails_clean = frame->step_count == 1 && !frame->is_atomic && frame->steps[0].operation->fails_clean,
 	};
 	if (prepare(frame, f) != 0 || store_submit(frame->tools->store, &frame->job, f) != 0)
 		change_done(frame, -1, f);

@@ -218,6 +218,17 @@ class Dais(Tools):
             assert done.returncode == check, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
+    @contextlib.contextmanager
+    def follow(self, *arguments):
+        """The lines that a subcommand prints, as they come; it is ended afterwards."""
+        process = subprocess.Popen([PROGRAM, arguments[0], "--state", str(self.state), *map(str, arguments[1:])],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=self.env(), cwd=self.work, text=True)
+        try:
+            yield process.stdout
+        finally:
+            process.kill()
+            process.communicate()
+
     def spawn(self, *flags, listen="127.0.0.1:0"):
         command = [PROGRAM, "serve", "--state", str(self.state)]
         if listen is not None:

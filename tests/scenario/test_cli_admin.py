@@ -1,12 +1,14 @@
 """The commands that look after a server: status, token, open, backup, doctor."""
 import json
 import os
+import pwd
 import sqlite3
 import stat
+import subprocess
 
 import pytest
 
-from harness import until
+from harness import PROGRAM, until
 
 COMMANDS = ["serve", "mcp-stdio", "call", "status", "items", "events", "project", "token", "init", "open", "demo", "backup",
             "export", "import", "doctor"]
@@ -32,6 +34,18 @@ def test_without_a_server_it_says_how_to_start_one(stopped, arguments):
     done = stopped.run(*arguments, check=69)
     assert "dais serve" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_without_a_home_variable_the_state_is_in_the_users_home_and_never_where_all_may_write(home):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("DAIS_", "XDG_", "HOME"))}
+    done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, env=env if home is None else {**env, "HOME": home})
+    try:
+        place = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user without an entry, as in some containers
+        assert done.returncode == 64 and "--state" in done.stderr
+        return
+    assert f"{place}/.local/state/dais" in done.stdout
 
 
 # ---- status ----
@@ -178,6 +192,24 @@ def test_doctor_finds_what_no_call_could_have_done(dais):
     database.close()
     done = dais.run("doctor", check=1)
     assert "depth contradicts" in done.stdout and "counts are wrong" in done.stdout
+    dais.checks_doctor = False
+
+
+def test_doctor_compares_the_search_index_with_the_texts_while_no_server_runs(dais):
+    item = dais.item("root")
+    dais.note(item, "k", "the tide turns", role="work")
+    assert "while a server runs" in dais.run("doctor", check=0).stdout
+    dais.stop()
+    before = (dais.state / "dais.db").read_bytes()
+    assert "index matches the texts" in dais.run("doctor", check=0).stdout
+    assert (dais.state / "dais.db").read_bytes() == before
+    with sqlite3.connect(dais.state / "dais.db") as database:
+        database.execute("DROP TRIGGER note_fts_update")
+        database.execute("UPDATE note_body SET body = 'something else'")
+    database.close()
+    done = dais.run("doctor", check=1)
+    assert "note_fts_text does not match" in done.stdout and "note_fts_grams does not match" in done.stdout
+    assert "item_fts" not in done.stdout
     dais.checks_doctor = False
 
 

@@ -87,13 +87,14 @@ def harbour(dais):
 
 
 def test_the_tree_shows_who_stands_under_whom(harbour):
-    harbour.environment = {"LANG": "C", "LC_ALL": ""}
+    # LC_CTYPE, too: where no locale is set, Python sets it for its children.
+    harbour.environment = {"LANG": "C", "LC_CTYPE": "", "LC_ALL": ""}
     lines = harbour.run("items", check=0).stdout.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith(harbour.root[:8] + " queue") and "Harbour" in lines[0]
     assert "`- Berth booking" in lines[1]
     assert {lines[2][21:24], lines[3][21:24]} == {"|- ", "`- "}
-    harbour.environment = {"LANG": "C.UTF-8", "LC_ALL": ""}
+    harbour.environment = {"LANG": "C.UTF-8", "LC_CTYPE": "", "LC_ALL": ""}
     assert "└─ Berth booking" in harbour.run("items", check=0).stdout
 
 
