@@ -61,6 +61,9 @@ void wal_file_register(void);
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
 int64_t db_wal_frames(struct db *db); /* length of the log after the last commit */
 int64_t db_frames_written(struct db *db); /* since the connection was opened */
+/* Search tables against their texts: asked by an INSERT that changes nothing, so inside a write transaction. */
+int db_check_search(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
+	struct failure *f);
 int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
 	struct failure *f);
 

@@ -195,6 +195,24 @@ def test_doctor_finds_what_no_call_could_have_done(dais):
     dais.checks_doctor = False
 
 
+def test_doctor_compares_the_search_index_with_the_texts_while_no_server_runs(dais):
+    item = dais.item("root")
+    dais.note(item, "k", "the tide turns", role="work")
+    assert "while a server runs" in dais.run("doctor", check=0).stdout
+    dais.stop()
+    before = (dais.state / "dais.db").read_bytes()
+    assert "index matches the texts" in dais.run("doctor", check=0).stdout
+    assert (dais.state / "dais.db").read_bytes() == before
+    with sqlite3.connect(dais.state / "dais.db") as database:
+        database.execute("DROP TRIGGER note_fts_update")
+        database.execute("UPDATE note_body SET body = 'something else'")
+    database.close()
+    done = dais.run("doctor", check=1)
+    assert "note_fts_text does not match" in done.stdout and "note_fts_grams does not match" in done.stdout
+    assert "item_fts" not in done.stdout
+    dais.checks_doctor = False
+
+
 @pytest.mark.parametrize("content", [os.urandom(1 << 20), b"x" * 50], ids=["random", "short"])
 def test_doctor_names_a_file_that_is_no_database(stopped, content):
     stopped.state.mkdir(mode=0o700)
