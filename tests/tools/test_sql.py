@@ -116,11 +116,7 @@ def test_statements_were_found():
 
 
 def fragments():
-<<<<<<< HEAD
     """Texts that sql_add is given as they stand. The full-text index is SQLite's own, and so is its file."""
-=======
-    """Texts that sql_add is given as they stand, but for those of a file that speaks to SQLite alone."""
->>>>>>> reads
     for path in sorted((ROOT / "src").rglob("*.c")):
         if path.name.endswith("_sqlite.c"):
             continue
