@@ -233,6 +233,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=pathlib.Path, default=BUILD / "bench/soak")
     args = parser.parse_args()
+    if os.geteuid() != 0:
+        print("The server hides its descriptors from all but root: run this as root.", file=sys.stderr)
+        return 77
     report = Report()
     Soak(args.work, args.minutes, args.seed).run(report)
     missed = report.missed()
