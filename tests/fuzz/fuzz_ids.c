@@ -59,7 +59,8 @@ static void check_member(struct id id, size_t keep, bool is_upper)
 	check(id_prefix_parse(typed, &prefix) && within(&prefix, id));
 }
 
-/* As answers show it, whole and short. */
+/* As answers show it; without a store to ask nothing is known to be unique, so also where short ids were wanted it is
+ * whole. fuzz_search has the short ones. */
 static void check_shown(struct arena *arena, struct id id, bool is_short)
 {
 	struct call call = {.arena = arena, .short_ids = is_short};
@@ -76,8 +77,8 @@ static void check_shown(struct arena *arena, struct id id, bool is_short)
 	jw_object_end(&w);
 	json = json_read(buf_str(&out), &error);
 	check(json != NULL);
-	check(id_prefix_parse(json_member_str(json, "id"), &prefix) && prefix.digits == (is_short ? 8 : 32) &&
-		within(&prefix, id));
+	check(id_prefix_parse(json_member_str(json, "id"), &prefix) && id_eq(prefix.low, id) &&
+		id_eq(prefix.high, id));
 	json_decref(json);
 }
 

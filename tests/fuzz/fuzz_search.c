@@ -100,11 +100,24 @@ static void fill(struct arena *arena)
 	}
 }
 
-/* The file has no name any more once it is open; the process ends with it. */
+static char dir[] = "/tmp/dais-fuzz-XXXXXX";
+
+/* At the end: connections are opened when they are needed. */
+static void remove_store(void)
+{
+	static const char *const names[] = {"dais.db", "dais.db-wal", "dais.db-shm", "dais.db.pid", "dais.db.reserve"};
+	char path[sizeof(dir) + 32];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		(void)unlink(path);
+	}
+	(void)rmdir(dir);
+}
+
 static void open_store(void)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
-	char dir[] = "/tmp/dais-fuzz-XXXXXX";
 	struct store_options options = {.may_create = true, .is_exclusive = true};
 	struct store *store;
 	struct failure f;
@@ -117,9 +130,7 @@ static void open_store(void)
 		abort();
 	tools = tools_create(store, rules_create(), NULL);
 	fill(arena);
-	for (const char *const *end = (const char *const[]){"", "-wal", "-shm", ".pid", ".reserve", NULL}; *end != NULL; end++)
-		(void)unlink(arena_printf(arena, "%s%s", options.path, *end));
-	(void)rmdir(dir);
+	(void)atexit(remove_store);
 }
 
 /* ---- what reading finds ---- */
@@ -230,6 +241,14 @@ static struct str add_filters(struct json_writer *w, struct str input, size_t *f
 	}
 }
 
+static void check_hit(const json_t *hit)
+{
+	struct id_prefix prefix;
+
+	if (json_array_size(json_object_get(hit, "matchedIn")) == 0 || !id_prefix_parse(member(hit, "id"), &prefix))
+		abort();
+}
+
 static void check_answer(const json_t *answer)
 {
 	struct str code = member(json_object_get(answer, "error"), "code");
@@ -239,8 +258,7 @@ static void check_answer(const json_t *answer)
 		!str_eq(code, STR("invalid_cursor")) && !str_eq(code, STR("not_found")))
 		abort();
 	for (size_t i = 0; i < json_array_size(hits); i++)
-		if (json_array_size(json_object_get(json_array_get(hits, i), "matchedIn")) == 0)
-			abort();
+		check_hit(json_array_get(hits, i));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -265,6 +283,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	jw_ktext(&w, "matchMode", mode);
 	jw_kbool(&w, "explain", (data[0] & 4) != 0);
 	jw_kint(&w, "limit", (data[0] & 8) != 0 ? 1 : 100);
+	if ((data[0] & 16) != 0)
+		jw_ktext(&w, "ids", "short");
 	query = add_filters(&w, (struct str){(const char *)data + 1, size - 1}, &filters);
 	if (utf8_check(query) != query.n)
 		return 0;
