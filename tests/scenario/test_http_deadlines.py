@@ -1,5 +1,6 @@
 """Who is slow, silent or gone: deadlines and hang-ups."""
 import contextlib
+import os
 import pathlib
 import select
 import socket
