@@ -176,9 +176,10 @@ static const char *plain(struct arena *arena, const char *text)
 
 	buf_init(&out, arena, SIZE_MAX);
 	for (; *text != '\0'; text++) {
-		if (*text == '\\')
-			text++;
-		buf_add_char(&out, text[0] == 'n' && text[-1] == '\\' ? '\n' : *text);
+		bool is_escape = *text == '\\';
+
+		text += is_escape;
+		buf_add_char(&out, is_escape && *text == 'n' ? '\n' : *text);
 	}
 	return str_z(arena, buf_str(&out));
 }
