@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "store/analyse.h"
 #include "store/store.h"
 
 #include <sqlite3.h>
@@ -295,6 +296,7 @@ int main(int argc, char **argv)
 	started_at = clock_wall_ms();
 	text_seed(7);
 	check(sqlite3_open(path, &db));
+	check(analyse_register(db));
 	exec("PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
 	     "PRAGMA cache_size = -1000000; PRAGMA foreign_keys = OFF");
 	prepare();

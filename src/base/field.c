@@ -12,7 +12,7 @@ struct reading {
 
 static struct str under(struct reading *r, struct str path, struct str name)
 {
-	return str_printf(r->arena, "%.*s%.*s", STRF(path), STRF(name));
+	return str_join(r->arena, path, name);
 }
 
 const char *word_text(const struct word *words, int64_t value)

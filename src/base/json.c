@@ -309,6 +309,10 @@ void jw_array_end(struct json_writer *w)
 	w->comma = true;
 }
 
+/* The characters that stand escaped in a string: controls, the quote, the backslash, DEL. */
+static const bool is_escaped[256] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, ['"'] = 1, ['\\'] = 1, [0x7f] = 1};
+
 void json_escape(struct buf *out, struct str text)
 {
 	size_t plain = 0;
@@ -317,7 +321,7 @@ void json_escape(struct buf *out, struct str text)
 		unsigned char c = (unsigned char)text.p[i];
 		const char *escape;
 
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+		if (!is_escaped[c])
 			continue;
 		buf_add(out, text.p + plain, i - plain);
 		plain = i + 1;
@@ -353,7 +357,11 @@ void jw_key_str(struct json_writer *w, struct str key)
 
 void jw_key(struct json_writer *w, const char *key)
 {
-	jw_key_str(w, str_of(key));
+	before_value(w);
+	buf_add_char(w->out, '"');
+	buf_add(w->out, key, strlen(key));
+	buf_add(w->out, "\":", 2);
+	w->comma = false;
 }
 
 void jw_str(struct json_writer *w, struct str value)

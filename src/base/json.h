@@ -53,7 +53,7 @@ void jw_object_begin(struct json_writer *w);
 void jw_object_end(struct json_writer *w);
 void jw_array_begin(struct json_writer *w);
 void jw_array_end(struct json_writer *w);
-void jw_key(struct json_writer *w, const char *key);
+void jw_key(struct json_writer *w, const char *key); /* one of our words: written as it is */
 void jw_key_str(struct json_writer *w, struct str key);
 void jw_str(struct json_writer *w, struct str value);
 void jw_text(struct json_writer *w, const char *value);

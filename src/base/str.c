@@ -89,6 +89,17 @@ struct str str_lower(struct arena *arena, struct str s)
 	return (struct str){p, s.n};
 }
 
+struct str str_join(struct arena *arena, struct str a, struct str b)
+{
+	char *p = arena_alloc(arena, a.n + b.n + 1);
+
+	if (a.n > 0)
+		memcpy(p, a.p, a.n);
+	if (b.n > 0)
+		memcpy(p + a.n, b.p, b.n);
+	return (struct str){p, a.n + b.n};
+}
+
 struct str str_printf(struct arena *arena, const char *fmt, ...)
 {
 	va_list args;
@@ -266,6 +277,8 @@ static bool reserve(struct buf *buf, size_t more)
 		return true;
 	while (cap < buf->n + more)
 		cap *= 2;
+	if (cap > buf->max)
+		cap = buf->max; /* so that what fits into cap fits into max */
 	if (buf->arena != NULL) {
 		buf->p = arena_grow(buf->arena, buf->p, buf->cap, cap);
 	} else {
@@ -279,7 +292,9 @@ static bool reserve(struct buf *buf, size_t more)
 
 void buf_add(struct buf *buf, const void *bytes, size_t n)
 {
-	if (n == 0 || !reserve(buf, n))
+	if (n == 0)
+		return;
+	if ((buf->overflow || n > buf->cap - buf->n) && !reserve(buf, n))
 		return;
 	memcpy(buf->p + buf->n, bytes, n);
 	buf->n += n;
@@ -292,7 +307,9 @@ void buf_add_str(struct buf *buf, struct str s)
 
 void buf_add_char(struct buf *buf, char c)
 {
-	buf_add(buf, &c, 1);
+	if ((buf->overflow || buf->n == buf->cap) && !reserve(buf, 1))
+		return;
+	buf->p[buf->n++] = c;
 }
 
 void buf_printf(struct buf *buf, const char *fmt, ...)

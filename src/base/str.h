@@ -63,6 +63,9 @@ struct buf {
 	bool overflow;
 };
 
+/* a and b, one after the other. */
+struct str str_join(struct arena *arena, struct str a, struct str b);
+
 void buf_init(struct buf *buf, struct arena *arena, size_t max);
 void buf_finish(struct buf *buf);
 void buf_add(struct buf *buf, const void *bytes, size_t n);

@@ -1,27 +1,47 @@
 #include "base/warning.h"
 
-void warnings_init(struct warnings *warnings, struct arena *arena)
+#include <stdio.h>
+
+void warnings_init(struct warnings *warnings, struct arena *arena, size_t max)
 {
-	*warnings = (struct warnings){.arena = arena, .index = -1};
+	*warnings = (struct warnings){.arena = arena, .max = max, .index = -1};
 }
 
 void warn(struct warnings *warnings, const char *code, struct str path, const char *fmt, ...)
 {
-	struct warning **end;
+	struct warning *one;
 	va_list args;
 
 	if (warnings == NULL)
 		return;
-	for (end = &warnings->first; *end != NULL;)
-		end = &(*end)->next;
-	*end = ARENA_NEW(warnings->arena, struct warning);
+	if (warnings->count == warnings->max) {
+		warnings->omitted++;
+		return;
+	}
+	one = ARENA_NEW(warnings->arena, struct warning);
 	va_start(args, fmt);
-	(*end)->message = str_of(arena_vprintf(warnings->arena, fmt, args));
+	one->message = str_of(arena_vprintf(warnings->arena, fmt, args));
 	va_end(args);
-	(*end)->code = code;
-	(*end)->path = str_dup(warnings->arena, path);
-	(*end)->index = warnings->index;
+	one->code = code;
+	one->path = str_dup(warnings->arena, path);
+	one->index = warnings->index;
+	if (warnings->last == NULL)
+		warnings->first = one;
+	else
+		warnings->last->next = one;
+	warnings->last = one;
 	warnings->count++;
+}
+
+static void write_omitted(size_t omitted, struct json_writer *w)
+{
+	char message[80];
+
+	(void)snprintf(message, sizeof(message), "There are %zu more warnings; correct these first.", omitted);
+	jw_object_begin(w);
+	jw_ktext(w, "code", "more");
+	jw_ktext(w, "message", message);
+	jw_object_end(w);
 }
 
 void warnings_write(const struct warnings *warnings, const char *key, struct json_writer *w)
@@ -38,5 +58,7 @@ void warnings_write(const struct warnings *warnings, const char *key, struct jso
 			jw_kint(w, "index", one->index);
 		jw_object_end(w);
 	}
+	if (warnings->omitted > 0)
+		write_omitted(warnings->omitted, w);
 	jw_array_end(w);
 }

@@ -14,12 +14,15 @@ struct warning {
 
 struct warnings {
 	struct arena *arena;
-	struct warning *first;
-	size_t count;
-	int index; /* given to warnings that are added from now on */
+	struct warning *first, *last;
+	size_t count; /* kept */
+	size_t max;
+	size_t omitted; /* came after `max` were kept */
+	int index;	/* given to warnings that are added from now on */
 };
 
-void warnings_init(struct warnings *warnings, struct arena *arena);
+/* At most `max` are kept, the first ones; of the others their number is told. */
+void warnings_init(struct warnings *warnings, struct arena *arena, size_t max);
 /* `warnings` may be NULL: then nothing is kept. */
 void warn(struct warnings *warnings, const char *code, struct str path, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -27,6 +27,24 @@ struct demo {
 	int wrong; /* answers that were not as told */
 };
 
+/* Somebody wants it to end: at the next step everything is cleared away first. */
+static volatile sig_atomic_t ended_by;
+
+static void on_end(int signal)
+{
+	ended_by = signal;
+}
+
+static void catch_ends(void)
+{
+	/* Without SA_RESTART, so that a wait is cut short. */
+	struct sigaction action = {.sa_handler = on_end};
+
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
+}
+
 /* ---- the server of the story ---- */
 
 static void become_server(const struct demo *demo, int ready)
@@ -250,6 +268,8 @@ static int play(struct demo *demo, struct failure *f)
 	struct cli *cli = demo->cli;
 
 	for (const struct demo_step *step = demo_steps; step->tells != NULL || step->tool != NULL; step++) {
+		if (ended_by != 0)
+			return -1;
 		if (step->tells != NULL)
 			(void)printf("\n%s%d. %s%s\n", term_bold(cli), ++demo->chapter, step->tells, term_off(cli));
 		if ((step->tool == NULL ? crash(demo, f) : call(demo, step, f)) != 0)
@@ -300,6 +320,7 @@ int cmd_demo(struct cli *cli, int argc, char **argv)
 		    "code 0 when everything came out as told.\vExample:\n  dais demo",
 		    NULL) != 0)
 		return 64;
+	catch_ends();
 	rc = prepare(&demo, &f);
 	if (rc == 0)
 		rc = start_server(&demo, &f);
@@ -308,6 +329,10 @@ int cmd_demo(struct cli *cli, int argc, char **argv)
 	end_server(&demo, SIGTERM);
 	if (demo.place != NULL)
 		(void)nftw(demo.place, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (ended_by != 0) {
+		(void)signal(ended_by, SIG_DFL);
+		(void)raise(ended_by); /* the shell sees what ended it */
+	}
 	if (rc != 0)
 		return cli_fail(cli, &f);
 	(void)printf("\n%s\n", demo.wrong == 0 ? "Everything came out as told." : "NOT everything came out as told.");

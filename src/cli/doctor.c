@@ -104,6 +104,7 @@ static void found(void *context, struct str line)
 	doctor_say(context, FINDING_PROBLEM, "database", "%.*s", STRF(line));
 }
 
+/* 0 checked, 1 nothing to check, -1 failure. */
 static int check_store(struct doctor *doctor, struct store *store, struct failure *f)
 {
 	struct store_facts facts;
@@ -116,7 +117,7 @@ static int check_store(struct doctor *doctor, struct store *store, struct failur
 		doctor_say(doctor, FINDING_NOTE, "schema",
 			"version %lld; the next start of the server makes a copy and brings it to version %d",
 			(long long)facts.schema_version, store_schema_version());
-		return 0; /* the invariants are those of the newest schema */
+		return 1; /* the invariants are those of the newest schema */
 	}
 	doctor_say(doctor, FINDING_OK, "schema", "version %lld", (long long)facts.schema_version);
 	if (snapshot_begin(store, doctor->cli->arena, &s, f) != 0)
@@ -130,11 +131,33 @@ static int check_store(struct doctor *doctor, struct store *store, struct failur
 	return findings < 0 ? -1 : 0;
 }
 
+static void found_in_search(void *context, struct str line)
+{
+	doctor_say(context, FINDING_PROBLEM, "search", "%.*s", STRF(line));
+}
+
+static void check_search(struct doctor *doctor, struct store *store)
+{
+	struct failure f;
+	int findings;
+
+	failure_init(&f, doctor->cli->arena);
+	findings = store_check_search(store, doctor->cli->arena, found_in_search, doctor, &f);
+	if (findings == 0)
+		doctor_say(doctor, FINDING_OK, "search", "the index matches the texts");
+	else if (findings < 0 && f.code == FAIL_STATE_OWNED)
+		doctor_say(doctor, FINDING_NOTE, "search",
+			"not compared with the texts while a server runs: stop it, or look at a backup");
+	else if (findings < 0)
+		doctor_say(doctor, FINDING_NOTE, "search", "not compared with the texts: %.*s", STRF(f.message));
+}
+
 static void check_database(struct doctor *doctor, const char *path)
 {
 	struct store_options how = {.path = path};
 	struct store *store;
 	struct failure f;
+	int rc;
 
 	failure_init(&f, doctor->cli->arena);
 	if (access(path, F_OK) != 0) {
@@ -146,8 +169,11 @@ static void check_database(struct doctor *doctor, const char *path)
 			STRF(f.message));
 		return;
 	}
-	if (check_store(doctor, store, &f) != 0)
+	rc = check_store(doctor, store, &f);
+	if (rc < 0)
 		doctor_say(doctor, FINDING_PROBLEM, "database", "it cannot be checked: %.*s", STRF(f.message));
+	if (rc == 0)
+		check_search(doctor, store);
 	store_close(store);
 }
 
@@ -177,8 +203,9 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 
 	failure_init(&f, cli->arena);
 	if (cli_parse(cli, argc, argv, options, parse, NULL,
-		    "Check the database (pages, keys, search index, our own invariants), who may open the state, and what "
-		    "this machine offers. Nothing is changed, and a server may run meanwhile. Exit code 1 when there is a "
+		    "Check the database (pages, keys, our own invariants), who may open the state, and what this machine "
+		    "offers. Nothing is changed, and a server may run meanwhile; while none does, the search index is "
+		    "checked too, and none can start until that is done. Exit code 1 when there is a "
 		    "problem; notes are no problems.\vExample:\n  dais doctor --json",
 		    &json) != 0)
 		return 64;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,23 +74,27 @@ static int connect_once(struct relay *relay, struct failure *f)
 		relay->socket = -1;
 		return -1;
 	}
-	if (open_session(relay) == 0 && relay_replay(relay) == 0)
+	if (open_session(relay) == 0 && relay_replay(relay) == 0) {
+		relay->was_connected = true;
+		relay_step_back(relay);
 		return 0;
+	}
 	(void)close(relay->socket);
 	relay->socket = -1;
 	return fail(f, FAIL_NOT_REACHABLE, "The server went away again.");
 }
 
-/* The server is gone: come back with it, or say why that is impossible. */
+/* The server is gone, or never was: come with it, or say why that is impossible. */
 static void reconnect(struct relay *relay)
 {
-	int64_t until = clock_mono_ms() + RECONNECT_MS;
+	int64_t until = clock_mono_ms() + (relay->was_connected ? RECONNECT_MS : 0);
 	const struct timespec pause = {.tv_nsec = 50000000};
 
 	if (relay->socket >= 0)
 		(void)close(relay->socket);
 	relay->socket = -1;
 	relay->from_server.n = 0;
+	relay->to_server.n = 0;
 	relay_drop_unrepeatable(relay);
 	for (;;) {
 		AUTO(arena_destroyp) struct arena *arena = arena_create();
@@ -99,8 +104,9 @@ static void reconnect(struct relay *relay)
 		if (connect_once(relay, &f) == 0)
 			return;
 		/* With --no-spawn somebody else restarts the server: wait for it a while. */
-		if (f.code != FAIL_NOT_REACHABLE || !relay->no_spawn || clock_mono_ms() > until) {
-			relay_fail_all(relay, &f);
+		if (f.code != FAIL_NOT_REACHABLE || !relay->no_spawn || clock_mono_ms() >= until) {
+			relay->was_connected = false;
+			relay_stand_in(relay, &f);
 			return;
 		}
 		(void)nanosleep(&pause, NULL);
@@ -145,12 +151,17 @@ static void on_client(struct relay *relay)
  * side and must not be switched to non-blocking. */
 static int on_writable(struct relay *relay)
 {
-	size_t n = relay->to_client.n < 4096 ? relay->to_client.n : 4096;
-	ssize_t done = write(relay->out_fd, relay->to_client.p, n);
+	size_t n = relay_unread(relay) < PIPE_BUF ? relay_unread(relay) : PIPE_BUF;
+	ssize_t done = write(relay->out_fd, relay->to_client.p + relay->written, n);
 
 	if (done < 0)
 		return errno == EINTR || errno == EAGAIN ? 0 : -1;
-	buf_consume(&relay->to_client, (size_t)done);
+	relay->written += (size_t)done;
+	/* Not for each portion: moving megabytes for four kilobytes takes longer than writing them. */
+	if (relay->written == relay->to_client.n || relay->written >= RELAY_STALL_BYTES / 8) {
+		buf_consume(&relay->to_client, relay->written);
+		relay->written = 0;
+	}
 	return 0;
 }
 
@@ -166,7 +177,7 @@ static int timeout_of(const struct relay *relay)
 static bool is_over(struct relay *relay, pid_t parent)
 {
 	if (relay->is_ending &&
-		((relay->pending_count == 0 && relay->to_client.n == 0) || clock_mono_ms() >= relay->end_at))
+		((relay->pending_count == 0 && relay_unread(relay) == 0 && relay->to_server.n == 0) || clock_mono_ms() >= relay->end_at))
 		return true;
 	/* An inherited pipe can stay open although the client is gone. */
 	return getppid() != parent;
@@ -175,11 +186,15 @@ static bool is_over(struct relay *relay, pid_t parent)
 static void loop(struct relay *relay, int signal_fd, pid_t parent)
 {
 	while (!is_over(relay, parent)) {
-		bool is_stalled = relay->to_client.n > RELAY_STALL_BYTES;
+		/* (3) on both sides; either may wait for the other to read. */
+		bool is_stalled = relay_unread(relay) > RELAY_STALL_BYTES;
+		bool is_full = relay->to_server.n > RELAY_STALL_BYTES;
+		bool has_more = relay->to_server.n > 0;
 		struct pollfd polled[4] = {
-			{.fd = relay->is_ending || is_stalled ? -1 : STDIN_FILENO, .events = POLLIN},
-			{.fd = is_stalled ? -1 : relay->socket, .events = POLLIN}, /* (3) */
-			{.fd = relay->to_client.n > 0 ? relay->out_fd : -1, .events = POLLOUT},
+			{.fd = relay->is_ending || is_stalled || is_full ? -1 : STDIN_FILENO, .events = POLLIN},
+			{.fd = is_stalled && !has_more ? -1 : relay->socket,
+				.events = (short)((is_stalled ? 0 : POLLIN) | (has_more ? POLLOUT : 0))},
+			{.fd = relay_unread(relay) > 0 ? relay->out_fd : -1, .events = POLLOUT},
 			{.fd = signal_fd, .events = POLLIN},
 		};
 
@@ -187,7 +202,9 @@ static void loop(struct relay *relay, int signal_fd, pid_t parent)
 			return;
 		if ((polled[2].revents & (POLLOUT | POLLERR)) != 0 && on_writable(relay) != 0)
 			return;
-		if (polled[1].revents != 0)
+		if ((polled[1].revents & POLLOUT) != 0)
+			relay_flush(relay);
+		if ((polled[1].revents & ~POLLOUT) != 0)
 			on_server(relay);
 		if (polled[0].revents != 0)
 			on_client(relay);
@@ -232,8 +249,10 @@ int cmd_mcp_stdio(struct cli *cli, int argc, char **argv)
 	if (relay.out_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return 70;
 	relay_init(&relay);
-	if (connect_once(&relay, &f) != 0 && relay.no_spawn && f.code == FAIL_NOT_REACHABLE)
-		relay.refusal = str_dup(cli->arena, f.message);
+	if (connect_once(&relay, &f) != 0) {
+		(void)cli_fail(cli, &f);
+		relay_stand_in(&relay, &f); /* each request tries again */
+	}
 	loop(&relay, take_signals(), parent);
 	relay_finish(&relay);
 	return 0;

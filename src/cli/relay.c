@@ -3,6 +3,7 @@
 #include "base/limits.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static char *copy_line(struct str line)
@@ -28,6 +29,7 @@ void relay_init(struct relay *relay)
 	buf_init(&relay->from_client, NULL, SIZE_MAX);
 	buf_init(&relay->from_server, NULL, SIZE_MAX);
 	buf_init(&relay->to_client, NULL, SIZE_MAX);
+	buf_init(&relay->to_server, NULL, SIZE_MAX);
 }
 
 static void pending_drop(struct relay *relay, size_t i)
@@ -42,6 +44,7 @@ void relay_finish(struct relay *relay)
 	buf_finish(&relay->from_client);
 	buf_finish(&relay->from_server);
 	buf_finish(&relay->to_client);
+	buf_finish(&relay->to_server);
 	while (relay->pending_count > 0)
 		pending_drop(relay, 0);
 	for (size_t i = 0; i < relay->subscription_count; i++)
@@ -51,6 +54,8 @@ void relay_finish(struct relay *relay)
 	free(relay->initialized);
 	free(relay->initialize_id);
 	free(relay->log_level);
+	stand_in_destroy(relay->stand_in);
+	arena_destroy(relay->why_arena);
 	if (relay->socket >= 0)
 		(void)close(relay->socket);
 	(void)close(relay->out_fd);
@@ -97,7 +102,7 @@ static void remember_subscription(struct relay *relay, struct str line)
 }
 
 /* What a new connection will have to be told again. */
-static void remember(struct relay *relay, const json_t *message, struct str method, struct str line, const char *id)
+static void remember(struct relay *relay, struct str method, struct str line, const char *id)
 {
 	if (str_eq(method, STR("initialize"))) {
 		keep_line(&relay->initialize, line);
@@ -114,13 +119,27 @@ static void remember(struct relay *relay, const json_t *message, struct str meth
 	} else if (str_eq(method, STR("resources/subscribe")) && relay->subscription_count < 256) {
 		remember_subscription(relay, line);
 	}
-	(void)message;
 }
 
+void relay_flush(struct relay *relay)
+{
+	ssize_t n;
+
+	if (relay->socket < 0 || relay->to_server.n == 0)
+		return;
+	/* A broken socket shows when it is read. */
+	n = send(relay->socket, relay->to_server.p, relay->to_server.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0)
+		buf_consume(&relay->to_server, (size_t)n);
+}
+
+/* Never waits: a server that waits for us to read would wait for ever. */
 static void send_line(struct relay *relay, const char *line)
 {
-	if (relay->socket >= 0)
-		(void)write_all(relay->socket, str_of(line)); /* a broken socket shows when it is read */
+	if (relay->socket < 0)
+		return;
+	buf_add_str(&relay->to_server, str_of(line));
+	relay_flush(relay);
 }
 
 static void take_request(struct relay *relay, const json_t *message, struct str method, struct str line)
@@ -130,18 +149,18 @@ static void take_request(struct relay *relay, const json_t *message, struct str 
 	const char *id_text = id == NULL ? NULL : str_z(arena, json_canonical(arena, id));
 	char *whole;
 
-	if (id_text != NULL && relay->refusal.n > 0) {
-		answer_error(relay, id_text, -32603, relay->refusal);
-		return;
-	}
-	remember(relay, message, method, line, id_text);
+	remember(relay, method, line, id_text);
 	whole = copy_line(line);
 	if (id_text != NULL && method.p != NULL && relay->pending_count < RELAY_PENDING) {
 		struct pending *pending = &relay->pending[relay->pending_count++];
 
-		pending->id = strdup(id_text);
-		/* initialize is repeated as the session's opening, not as a request. */
-		pending->line = is_repeatable(message, method) ? copy_line(line) : NULL;
+		*pending = (struct pending){
+			.id = strdup(id_text),
+			.line = copy_line(line),
+			/* initialize is repeated as the session's opening, not as a request. */
+			.may_repeat = is_repeatable(message, method),
+			.is_sent = relay->socket >= 0,
+		};
 	}
 	send_line(relay, whole);
 	free(whole);
@@ -159,13 +178,14 @@ static void take_client_line(struct relay *relay, struct str line)
 	message = json_read(line, &error);
 	if (json_is_object(message)) {
 		take_request(relay, message, json_member_str(message, "method"), line);
-	} else if (relay->refusal.n > 0) {
-		answer_error(relay, NULL, -32700, STR("Not JSON."));
 	} else {
 		/* Batches, and what is no JSON: the server knows the answer. */
 		char *whole = copy_line(line);
 
-		send_line(relay, whole);
+		if (relay->socket >= 0)
+			send_line(relay, whole);
+		else if (relay->stand_in != NULL)
+			stand_in_feed(relay->stand_in, str_of(whole), &relay->why);
 		free(whole);
 	}
 }
@@ -282,16 +302,18 @@ int relay_replay(struct relay *relay)
 		for (size_t i = 0; i < relay->subscription_count; i++)
 			send_as_own(relay, relay->subscriptions[i], i + 1);
 	}
-	for (size_t i = 0; i < relay->pending_count; i++)
-		if (!is_initialize(relay, &relay->pending[i]) && relay->pending[i].line != NULL)
+	for (size_t i = 0; i < relay->pending_count; i++) {
+		if (!is_initialize(relay, &relay->pending[i]))
 			send_line(relay, relay->pending[i].line);
+		relay->pending[i].is_sent = true;
+	}
 	return 0;
 }
 
 void relay_drop_unrepeatable(struct relay *relay)
 {
 	for (size_t i = 0; i < relay->pending_count;) {
-		if (relay->pending[i].line != NULL) {
+		if (relay->pending[i].may_repeat || !relay->pending[i].is_sent) {
 			i++;
 			continue;
 		}
@@ -302,10 +324,66 @@ void relay_drop_unrepeatable(struct relay *relay)
 	}
 }
 
-void relay_fail_all(struct relay *relay, const struct failure *f)
+/* ---- while there is no server ---- */
+
+static void stand_in_says(void *context, struct str line)
 {
+	struct relay *relay = context;
+
+	if (!relay->is_muted)
+		buf_add_str(&relay->to_client, line);
+}
+
+static void begin_stand_in(struct relay *relay)
+{
+	const char *profile = getenv("MCP_TOOL_PROFILE");
+
+	relay->stand_in = stand_in_create(profile == NULL ? STR_NONE : str_of(profile), stand_in_says, relay);
+	if (relay->initialize == NULL)
+		return;
+	/* The session comes first; unless it is asked for just now, the client has its answer already. */
+	relay->is_muted = true;
+	for (size_t i = 0; i < relay->pending_count; i++)
+		relay->is_muted = relay->is_muted && !is_initialize(relay, &relay->pending[i]);
+	stand_in_feed(relay->stand_in, str_of(relay->initialize), &relay->why);
+	relay->is_muted = false;
+	for (size_t i = 0; i < relay->pending_count; i++)
+		if (is_initialize(relay, &relay->pending[i]))
+			pending_drop(relay, i--);
+}
+
+static void keep_reason(struct relay *relay, const struct failure *f)
+{
+	arena_destroy(relay->why_arena);
+	relay->why_arena = arena_create();
+	failure_init(&relay->why, relay->why_arena);
+	(void)fail(&relay->why, f->code, "%.*s", STRF(f->message));
+}
+
+void relay_stand_in(struct relay *relay, const struct failure *f)
+{
+	keep_reason(relay, f);
+	if (relay->stand_in == NULL)
+		begin_stand_in(relay);
 	while (relay->pending_count > 0) {
-		answer_error(relay, relay->pending[0].id, -32603, f->message);
+		struct pending *pending = &relay->pending[0];
+
+		/* A subscription would have to be kept, and there is nothing to tell. */
+		if (strstr(pending->line, "subscriptions/listen") != NULL)
+			answer_error(relay, pending->id, -32603, f->message);
+		else
+			stand_in_feed(relay->stand_in, str_of(pending->line), &relay->why);
 		pending_drop(relay, 0);
 	}
+}
+
+void relay_step_back(struct relay *relay)
+{
+	stand_in_destroy(relay->stand_in);
+	relay->stand_in = NULL;
+}
+
+size_t relay_unread(const struct relay *relay)
+{
+	return relay->to_client.n - relay->written;
 }

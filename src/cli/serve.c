@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 enum { KEY_PRINT_CONFIG = 2000, KEY_DETACHED, KEY_SETTING = 3000 };
@@ -122,6 +123,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
 	struct server *server;
 	struct failure f;
 	sigset_t signals;
+	int rc;
 
 	failure_init(&f, cli->arena);
 	if (cli_parse(cli, argc, argv, options_of(cli), parse, NULL,
@@ -142,8 +144,11 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
 	(void)sigaddset(&signals, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	options = (struct server_options){.settings = settings, .state_dir = cli->state_dir};
-	if (server_start(&options, &server, &f) != 0)
-		return cli_fail(cli, &f);
+	if (server_start(&options, &server, &f) != 0) {
+		rc = cli_fail(cli, &f);
+		/* To a call a full disk is a failed operation; a server that finds one cannot make its files. */
+		return f.code == FAIL_STORAGE_FULL ? EX_CANTCREAT : rc;
+	}
 	say_ready(server, cli, serving.is_detached);
 	wait_for_end(server, &signals);
 	/* A second signal ends at once: everything acknowledged is on disk already. */

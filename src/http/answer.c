@@ -100,6 +100,9 @@ void answer_refuse(struct http_exchange *x, int status, const char *reason)
 {
 	const struct http_field fields[] = {{"Content-Type", STR("application/json")},
 		{"Connection", STR("close")}, {"Retry-After", STR("1")}};
+	const struct http_options *options = &x->server->options;
 
+	if (options->on_refuse != NULL && options->on_refuse(x, options->app, status, reason))
+		return;
 	http_reply(x, status, fields, status == 503 ? 3 : 2, answer_error_body(x->arena, status, reason));
 }

@@ -63,10 +63,14 @@ void exchange_completed(void *closure, struct MHD_Connection *connection, void *
 	void *hangup_context;
 	struct conn *conn;
 
-	(void)connection;
 	if (x == NULL)
 		return;
 	*context = NULL;
+	/* What libmicrohttpd closes in the middle of a request it frees only when it next looks at it, which it
+	 * does for the connection that was quiet for longest: behind a client that keeps its connection and
+	 * says nothing, closed ones pile up. With a timeout of its own a connection is always looked at. */
+	if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		(void)MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 	(void)pthread_mutex_lock(&x->lock);
 	conn = x->conn;
 	hangup = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? NULL : x->hangup;

@@ -47,6 +47,9 @@ struct http_options {
 	/* Request is complete. Must answer, or keep the exchange (http_keep) and answer later; a request
 	 * that is neither answered nor kept is answered 500. Waiting for an answer has no deadline here. */
 	void (*on_request)(struct http_exchange *x, void *app);
+	/* May be NULL. The room refuses this request (400, 413, 414, 431, 500, 503): answer it in the
+	 * application's own words and return true, or return false. The head may be doubtful. */
+	bool (*on_refuse)(struct http_exchange *x, void *app, int status, const char *reason);
 	void *app;
 };
 

@@ -248,8 +248,8 @@ int listen_open(const struct listen_address *address, struct listen_sockets *out
 	int error = getaddrinfo(address->host, NULL, &hints, &list);
 
 	if (error != 0)
-		return fail(f, FAIL_BAD_CONFIGURATION, "listen address \"%s\": the name has no address (%s)",
-			address->host, gai_strerror(error));
+		return fail(f, FAIL_BAD_CONFIGURATION, "listen address \"%s:%u\": the name has no address (%s)",
+			address->host, (unsigned int)address->port, gai_strerror(error));
 	do {
 		error = bind_all(list, address->port, out);
 	} while (error == EADDRINUSE && --tries > 0);

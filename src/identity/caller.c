@@ -31,9 +31,8 @@ bool caller_reads_root(const struct caller *caller, int64_t root_n)
 	return false;
 }
 
-void caller_local(struct caller *caller, struct arena *arena, struct str surface)
+void caller_local(struct caller *caller, struct str surface)
 {
-	(void)arena;
 	*caller = (struct caller){
 		.actor = {.id = STR("local"), .kind = PRINCIPAL_LOCAL, .verification = VERIFICATION_ABSENT},
 		.capabilities = CAP_ALL,

@@ -57,7 +57,7 @@ bool caller_may(const struct caller *caller, unsigned capability);
 int caller_need(const struct caller *caller, unsigned capability, struct failure *f);
 bool caller_reads_root(const struct caller *caller, int64_t root_n);
 /* The principal `local` with all capabilities and a fresh request id. */
-void caller_local(struct caller *caller, struct arena *arena, struct str surface);
+void caller_local(struct caller *caller, struct str surface);
 
 /* ---- tokens: 256 random bits, SHA-256 at rest ---- */
 
@@ -81,6 +81,12 @@ int token_list(struct snapshot *s, struct token_info **out, size_t *out_count, s
  * nothing about why. The result lives in s->arena. */
 int caller_from_token(struct snapshot *s, struct str token, struct str surface, struct caller *out,
 	struct failure *f);
+
+/* Is the credential behind this principal still good? 1 yes, 0 no (revoked, expired, its run closed), -1. */
+int principal_is_live(struct snapshot *s, struct str principal, struct failure *f);
+/* Inside the call: a caller over a kept connection was read long ago, and a seat ends with its run.
+ * UNAUTHENTICATED. API tokens never come over kept connections. */
+int caller_still(struct snapshot *s, const struct caller *caller, struct failure *f);
 
 /* One-time sign-in of the status page: a code good once for 10 minutes, which buys a session of 12 hours. */
 int sign_in_create(struct tx *tx, struct str *out_code, struct failure *f);

@@ -54,7 +54,7 @@ int caller_from_session(struct snapshot *s, struct str session, struct caller *o
 		((struct str){(const char *)digest, sizeof(digest)}), s->now);
 	if (rc != 1)
 		return rc < 0 ? -1 : fail(f, FAIL_UNAUTHENTICATED, "Sign in again: dais open");
-	caller_local(out, s->arena, STR("rest"));
+	caller_local(out, STR("rest"));
 	out->is_local = false;
 	out->expires_at = expires_at;
 	return 0;

@@ -205,9 +205,10 @@ bool mcp_has_resource_subscribers(struct mcp_server *server);
 void mcp_notify_resource_updated(struct mcp_server *server, struct str uri);
 /* MCP_RESOURCE_TEMPLATES counts as MCP_RESOURCES. */
 void mcp_notify_list_changed(struct mcp_server *server, enum mcp_list what);
-/* A credential was revoked: end the open subscriptions and notification streams of this principal.
- */
-void mcp_end_streams(struct mcp_server *server, struct str principal);
+/* A credential was revoked: end the open subscriptions and notification streams of every principal
+ * that `may_stay` does not know any more. Calls that run may still finish. */
+void mcp_end_streams(struct mcp_server *server, bool (*may_stay)(void *context, struct str principal),
+	void *context);
 
 /* ---- a request ---- */
 

@@ -75,6 +75,17 @@ void mcp_session_note_list(struct mcp_session *session, int list, int64_t now)
 	(void)pthread_mutex_unlock(&session->lock);
 }
 
+bool mcp_session_is_followed(struct mcp_session *session)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&session->lock);
+	for (const struct replay *stream = session->streams; stream != NULL; stream = stream->next)
+		found = found || (stream->is_general && stream->x != NULL);
+	(void)pthread_mutex_unlock(&session->lock);
+	return found;
+}
+
 void mcp_session_flush_notices(struct mcp_session *session, int64_t now)
 {
 	struct interest_uri *uri;

@@ -210,27 +210,36 @@ void mcp_notify_list_changed(struct mcp_server *server, enum mcp_list what)
 	mcp_session_each(server, session_list, &list);
 }
 
+struct ending {
+	bool (*may_stay)(void *context, struct str principal);
+	void *context;
+};
+
+static bool must_end(const struct ending *ending, struct str principal)
+{
+	return ending == NULL || !ending->may_stay(ending->context, principal);
+}
+
 static void end_one(struct mcp_request *req, const void *what, int64_t now)
 {
-	const struct str *principal = what;
-
 	(void)now;
-	if (principal == NULL || str_eq(*principal, req->caller.principal))
+	if (must_end(what, req->caller.principal))
 		listen_end(req);
 }
 
 static void end_streams(struct mcp_session *session, void *context)
 {
-	const struct str *principal = context;
-
-	if (principal == NULL || str_eq(*principal, session->principal))
+	if (mcp_session_is_followed(session) && must_end(context, session->principal))
 		mcp_session_end_streams(session);
 }
 
-void mcp_end_streams(struct mcp_server *server, struct str principal)
+void mcp_end_streams(struct mcp_server *server, bool (*may_stay)(void *context, struct str principal),
+	void *context)
 {
-	each_listen(server, end_one, &principal);
-	mcp_session_each(server, end_streams, &principal);
+	struct ending ending = {may_stay, context};
+
+	each_listen(server, end_one, &ending);
+	mcp_session_each(server, end_streams, &ending);
 }
 
 void mcp_server_stop(struct mcp_server *server)

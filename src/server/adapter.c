@@ -194,6 +194,8 @@ void server_count(struct server *server, const struct tool_call *call, int64_t u
 	atomic_fetch_add(call->error_code == NULL ? &counts->ok : &counts->failed, 1);
 	if (call->is_replayed)
 		atomic_fetch_add(&counts->replayed, 1);
+	if (call->ends_credentials)
+		stream_hub_recheck(server->hub);
 }
 
 static void call_done(struct tool_call *call)

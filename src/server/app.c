@@ -318,6 +318,17 @@ void app_request(struct http_exchange *x, void *app)
 	visit->route->serve(server, x, visit);
 }
 
+/* MCP clients read JSON-RPC errors only. */
+bool app_refuse(struct http_exchange *x, void *app, int status, const char *reason)
+{
+	struct server *server = app;
+
+	if (!is_mcp_path(http_path(x)))
+		return false;
+	mcp_http_refuse(server->guard, x, status, str_printf(http_arena(x), "Refused: %s.", reason));
+	return true;
+}
+
 /* ---- POST /api/v1/ops/{tool} ---- */
 
 struct posted {

@@ -199,7 +199,7 @@ int authenticate(struct server *server, struct http_exchange *x, struct caller *
 	int rc;
 
 	if (server->is_open_mode && !(bearer_of(header, &token) && str_starts(token, STR("dst_")))) {
-		caller_local(out, http_arena(x), surface);
+		caller_local(out, surface);
 		out->is_local = false;
 		return 0;
 	}

@@ -177,7 +177,9 @@ static void answer_admin(struct connection *c, const json_t *request)
 	buf_init(&members, arena, SIZE_MAX);
 	json_writer_init(&w, &members);
 	rc = admin_run(server->store, request, arena, &w, &f);
-	auth_forget(); /* whatever it was: administration is rare */
+	/* Whatever it was: administration is rare. */
+	auth_forget();
+	stream_hub_recheck(server->hub);
 	buf_init(&out, arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);
@@ -330,7 +332,7 @@ static void on_connect(struct local *local)
 	c->local = local;
 	c->fd = fd;
 	c->arena = arena_create();
-	caller_local(&c->caller, c->arena, STR("stdio"));
+	caller_local(&c->caller, STR("stdio"));
 	buf_init(&c->first, NULL, 2 * 65536 + HELLO_BYTES);
 	buf_init(&c->out, NULL, OUT_HARD_BYTES);
 	(void)pthread_mutex_init(&c->lock, NULL);

@@ -47,6 +47,8 @@ struct server {
 	struct tool_counts counts[16]; /* by index in tool_table */
 };
 
+#define SERVER_INFO "{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"
+
 /* ---- adapter.c: tools behind MCP ---- */
 extern const struct mcp_handlers server_mcp_handlers;
 /* mcp_caller.app of this server: a caller kept alive with its own memory. */
@@ -56,7 +58,7 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 void server_caller_copy(struct arena *arena, const struct caller *from, struct caller *out);
 /* The request's caller with the request's id; `out` may not move afterwards. */
 void server_caller(struct mcp_request *req, struct caller *out);
-/* For metrics and the call log, of every surface. */
+/* After a call over any surface: metrics, and streams whose credential it may have ended. */
 void server_count(struct server *server, const struct tool_call *call, int64_t us);
 struct str server_operation(struct arena *arena, const json_t *arguments);
 
@@ -72,6 +74,7 @@ bool auth_is_throttled(struct server *server, struct http_exchange *x);
 /* ---- app.c: HTTP ---- */
 int app_head(struct http_exchange *x, void *server, size_t *max_body);
 void app_request(struct http_exchange *x, void *server);
+bool app_refuse(struct http_exchange *x, void *server, int status, const char *reason);
 void reply_json(struct server *server, struct http_exchange *x, int status, struct str body, const char *req_id);
 void reply_failure(struct server *server, struct http_exchange *x, struct failure *f, const char *req_id);
 
@@ -89,9 +92,13 @@ void stream_hub_destroy(struct stream_hub *hub);
 /* GET /api/v1/events; takes over the exchange. */
 void stream_open(struct server *server, struct http_exchange *x, const struct caller *caller);
 size_t stream_count(struct stream_hub *hub);
+/* A credential may have ended: soon, every open stream whose caller is no longer known ends, MCP's too. */
+void stream_hub_recheck(struct stream_hub *hub);
 
 /* ---- resources.c, prompts.c ---- */
 void resources_list(struct mcp_request *req, bool templates, struct str after);
+/* Is this one of the templates, or a listed URI, to the letter? */
+bool resource_is_template(struct str pattern);
 void resource_read(struct mcp_request *req, struct str uri);
 bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri);
 void prompts_list(struct mcp_request *req);

@@ -75,12 +75,20 @@ static void render(struct tool_call *call)
 	struct mcp_request *req = rendering->req;
 	struct json_error error;
 	json_auto_t *envelope = json_read(call->envelope, &error);
-	const json_t *data = json_object_get(envelope, "data");
-	struct str state = data == NULL ? call->envelope : json_canonical(call->arena, data);
+	struct str state;
 	struct buf text;
 	struct buf out;
 	struct json_writer w;
 
+	if (call->error_code != NULL) {
+		if (call->http_status >= 500)
+			mcp_finish_internal(req, call->retry_after_ms);
+		else
+			mcp_finish_error(req, MCP_INVALID_PARAMS,
+				json_member_str(json_object_get(envelope, "error"), "message"), STR_NONE);
+		return;
+	}
+	state = json_canonical(call->arena, json_object_get(envelope, "data"));
 	buf_init(&text, call->arena, SIZE_MAX);
 	buf_add_str(&text, str_of(rendering->prompt->text));
 	/* A prompt stays below 16 KB: a context this long is read by tool anyway. */
@@ -181,6 +189,8 @@ SQL(SQL_COMPLETE_ID, "SELECT id, root_n FROM item WHERE id >= $1 AND id <= $2 OR
 SQL(SQL_COMPLETE_ROOT,
 	"SELECT id, root_n FROM item WHERE parent_n IS NULL AND id >= $1 AND id <= $2 ORDER BY id LIMIT 400");
 SQL(SQL_COMPLETE_SLUG, "SELECT DISTINCT slug, root_n FROM document WHERE slug >= $1 AND slug < $2 ORDER BY slug LIMIT 400");
+SQL(SQL_COMPLETE_SLUG_OF,
+	"SELECT slug, root_n FROM document WHERE root_n = $1 AND slug >= $2 AND slug < $3 ORDER BY slug LIMIT 400");
 SQL(SQL_COMPLETE_KEY,
 	"SELECT DISTINCT x.key, i.root_n FROM note x JOIN item i ON i.n = x.item_n WHERE x.item_n = $1"
 	" AND x.key >= $2 AND x.key < $3 ORDER BY x.key LIMIT 400");
@@ -221,11 +231,19 @@ static struct str behind(struct arena *arena, struct str typed)
 	return str_printf(arena, "%.*s\xf4\x8f\xbf\xbf", STRF(typed));
 }
 
+/* The item that an argument chosen before names by its whole id. */
+static bool item_of(struct snapshot *s, const json_t *context, const char *name, int64_t *out_n, struct failure *f)
+{
+	struct id_prefix id;
+
+	return id_prefix_parse(json_member_str(context, name), &id) && id.digits == 32 &&
+		query_int(s, out_n, f, SQL_ITEM_BY_ID, "b", id.low) == 1;
+}
+
 static int start_query(struct snapshot *s, const struct mcp_completion *what, struct query *q, struct failure *f)
 {
 	struct id low;
 	struct id high;
-	struct id_prefix item;
 	int64_t item_n;
 
 	if (str_eq(what->argument, STR("id")) || str_eq(what->argument, STR("root")) ||
@@ -235,11 +253,15 @@ static int start_query(struct snapshot *s, const struct mcp_completion *what, st
 		return query(s, q, f, str_eq(what->argument, STR("id")) ? SQL_COMPLETE_ID : SQL_COMPLETE_ROOT, "bb", low,
 			high);
 	}
+	if (str_eq(what->argument, STR("slug")) && json_object_get(what->context, "root") != NULL) {
+		if (!item_of(s, what->context, "root", &item_n, f))
+			return 1;
+		return query(s, q, f, SQL_COMPLETE_SLUG_OF, "iss", item_n, what->value, behind(s->arena, what->value));
+	}
 	if (str_eq(what->argument, STR("slug")))
 		return query(s, q, f, SQL_COMPLETE_SLUG, "ss", what->value, behind(s->arena, what->value));
 	if (str_eq(what->argument, STR("key"))) {
-		if (!id_prefix_parse(json_member_str(what->context, "id"), &item) || item.digits != 32 ||
-			query_int(s, &item_n, f, SQL_ITEM_BY_ID, "b", item.low) != 1)
+		if (!item_of(s, what->context, "id", &item_n, f))
 			return 1;
 		return query(s, q, f, SQL_COMPLETE_KEY, "iss", item_n, what->value, behind(s->arena, what->value));
 	}
@@ -249,7 +271,7 @@ static int start_query(struct snapshot *s, const struct mcp_completion *what, st
 static bool known_ref(const struct mcp_completion *what)
 {
 	if (!what->of_prompt)
-		return str_starts(what->ref, STR("dais://"));
+		return resource_is_template(what->ref);
 	for (size_t i = 0; i < COUNT; i++)
 		if (str_eq(what->ref, str_of(prompts[i].name)))
 			return true;
@@ -269,6 +291,10 @@ void complete(struct mcp_request *req, const struct mcp_completion *what)
 
 	if (!known_ref(what)) {
 		mcp_finish_error(req, MCP_INVALID_PARAMS, STR("Unknown ref."), STR_NONE);
+		return;
+	}
+	if (!caller_may(caller, CAP_READ)) {
+		mcp_finish_completion(req, values, 0, 0);
 		return;
 	}
 	failure_init(&f, arena);

@@ -108,6 +108,14 @@ static json_t *arguments_of(struct arena *arena, const struct template *template
 	return json_read(buf_str(&out), &error);
 }
 
+bool resource_is_template(struct str pattern)
+{
+	for (size_t i = 0; i < COUNT; i++)
+		if (str_eq(pattern, str_of(templates[i].pattern)))
+			return true;
+	return false;
+}
+
 struct reading {
 	struct tool_call call;
 	struct mcp_request *req;
@@ -193,7 +201,7 @@ bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri
 	struct call call;
 	struct snapshot s;
 	struct failure f;
-	bool visible = template != NULL;
+	bool visible = template != NULL && (template->tool == NULL || caller_may(caller->app, CAP_READ));
 	int64_t n;
 
 	/* What names an item or a project is visible when that is. */

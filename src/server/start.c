@@ -136,12 +136,7 @@ static int import_rules(struct server *server, struct arena *arena, struct failu
 		return 0; /* the stored copy stays in force */
 	if (read_text(arena, path, &import.yaml, f) != 0)
 		return -1;
-	if (store_write(server->store, config_import_global, &import, &actor_system, arena, f) == 0)
-		return 0;
-	if (f->code == FAIL_CONFIG_INVALID && f->fields != NULL)
-		return fail(f, FAIL_CONFIG_INVALID, "%s: %.*s%s%.*s.", path, STRF(f->fields->path),
-			f->fields->path.n > 0 ? ": " : "", STRF(f->fields->reason));
-	return -1;
+	return store_write(server->store, config_import_global, &import, &actor_system, arena, f);
 }
 
 /* ---- the admin token of the first start ---- */
@@ -219,7 +214,17 @@ static int load_key(struct server *server, struct arena *arena, unsigned char ke
 
 /* ---- parts ---- */
 
-static int open_store(struct server *server, struct arena *arena, struct failure *f)
+/* A server that stops in order takes its socket away and folds the write-ahead log into the database. A socket
+ * that was left, and no log beside the database, mean that somebody removed the log after a crash. */
+static bool has_lost_its_log(struct arena *arena, const char *socket_path, const char *database)
+{
+	struct stat st;
+
+	return lstat(socket_path, &st) == 0 && S_ISSOCK(st.st_mode) && stat(database, &st) == 0 && st.st_size > 0 &&
+		access(arena_printf(arena, "%s-wal", database), F_OK) != 0;
+}
+
+static int open_store(struct server *server, struct arena *arena, const char *socket_path, struct failure *f)
 {
 	struct store_options options = {
 		.path = state_database(arena, server->state_dir, settings_text(server->settings, SETTING_STORE)),
@@ -227,8 +232,15 @@ static int open_store(struct server *server, struct arena *arena, struct failure
 		.may_create = true,
 		.is_exclusive = true,
 	};
+	bool has_lost = has_lost_its_log(arena, socket_path, options.path);
 
-	return store_open(&options, &server->store, f);
+	if (store_open(&options, &server->store, f) != 0)
+		return -1;
+	if (has_lost)
+		log_line(LOG_WARN, "store",
+			"the write-ahead log of the last run is missing; what came after its last checkpoint is lost",
+			{"missing", LOG_TEXT(arena_printf(arena, "%s-wal", options.path))});
+	return 0;
 }
 
 static void make_guard(struct server *server)
@@ -255,7 +267,7 @@ static int make_mcp(struct server *server, struct arena *arena, struct failure *
 	struct mcp_settings settings = {
 		.handlers = &server_mcp_handlers,
 		.app = server,
-		.server_info = STR("{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"),
+		.server_info = STR(SERVER_INFO),
 		.key_count = 1,
 		.offers_tasks = true,
 		.max_wait_ms = settings_int(server->settings, SETTING_MCP_MAX_WAIT_MS),
@@ -282,6 +294,7 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 		.max_connections = (unsigned)settings_int(s, SETTING_HTTP_CONNECTIONS),
 		.on_head = app_head,
 		.on_request = app_request,
+		.on_refuse = app_refuse,
 		.app = server,
 	};
 
@@ -298,7 +311,7 @@ static int open_parts(struct server *server, struct arena *arena, struct failure
 	char *dir = str_z(arena, settings_text(server->settings, SETTING_CONFIG_DIR));
 
 	if (check_settings(server->settings, f) != 0 || state_make_dir(server->state_dir, f) != 0 ||
-		state_socket(arena, server->state_dir, &socket_path, f) != 0 || open_store(server, arena, f) != 0 ||
+		state_socket(arena, server->state_dir, &socket_path, f) != 0 || open_store(server, arena, socket_path, f) != 0 ||
 		open_http(server, arena, f) != 0 || local_open(server, socket_path, &server->local, f) != 0)
 		return -1;
 	lease_set_enforced(settings_bool(server->settings, SETTING_LEASES_ENFORCED));

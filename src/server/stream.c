@@ -32,7 +32,7 @@ struct stream_hub {
 	pthread_cond_t changed;
 	struct subscriber *newcomers; /* this and the rest: guarded by news_lock */
 	int64_t newest;
-	bool has_news, stopping;
+	bool has_news, must_recheck, stopping;
 };
 
 /* One event as it travels, in both shapes. */
@@ -225,19 +225,50 @@ void subscriber_destroy(struct subscriber *sub)
 	free(sub);
 }
 
-static void sweep(struct stream_hub *hub, bool check_credentials)
+/* With the lock held: the caller may no longer read. */
+static void expel(struct subscriber *sub)
 {
-	int64_t now = clock_wall_ms();
+	(void)http_stream_write(sub->x, STR("event: auth.expired\ndata: {\"event\":\"auth.expired\"}\n\n"));
+	http_stream_end(sub->x);
+	atomic_store(sub->is_gone, true);
+}
 
+/* What cannot be read now stays open until the next look. */
+static bool may_stay(void *context, struct str principal)
+{
+	struct snapshot *s = context;
+	struct failure f;
+
+	failure_init(&f, s->arena);
+	return principal_is_live(s, principal, &f) != 0;
+}
+
+static void check_credentials(struct stream_hub *hub)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct snapshot s;
+	struct failure f;
+
+	failure_init(&f, arena);
+	if (snapshot_begin(hub->server->store, arena, &s, &f) != 0)
+		return;
+	(void)pthread_mutex_lock(&hub->lock);
+	for (struct subscriber *sub = hub->subscribers; sub != NULL; sub = sub->next)
+		if (sub->x != NULL && !atomic_load(sub->is_gone) &&
+			((sub->caller.expires_at != 0 && sub->caller.expires_at <= s.now) ||
+				!may_stay(&s, sub->caller.actor.id)))
+			expel(sub);
+	(void)pthread_mutex_unlock(&hub->lock);
+	/* Without the lock: MCP takes locks of its own. */
+	mcp_end_streams(hub->server->mcp, may_stay, &s);
+	snapshot_end(&s);
+}
+
+static void sweep(struct stream_hub *hub)
+{
 	for (struct subscriber **at = &hub->subscribers; *at != NULL;) {
 		struct subscriber *sub = *at;
 
-		if (check_credentials && sub->x != NULL && sub->caller.expires_at != 0 &&
-			sub->caller.expires_at <= now && !atomic_load(sub->is_gone)) {
-			(void)http_stream_write(sub->x, STR("event: auth.expired\ndata: {\"event\":\"auth.expired\"}\n\n"));
-			http_stream_end(sub->x);
-			atomic_store(sub->is_gone, true);
-		}
 		if (sub->x != NULL && atomic_load(sub->is_gone)) {
 			*at = sub->next;
 			(void)atomic_fetch_sub(&hub->count, 1);
@@ -283,7 +314,7 @@ static void admit_newcomers(struct stream_hub *hub)
 }
 
 /* False: the hub stops. */
-static bool wait_for_news(struct stream_hub *hub, bool look_soon, int64_t *newest)
+static bool wait_for_news(struct stream_hub *hub, bool look_soon, int64_t *newest, bool *recheck)
 {
 	struct timespec until;
 	int64_t ms = look_soon ? LOOK_MS : AUTH_MS;
@@ -297,10 +328,12 @@ static bool wait_for_news(struct stream_hub *hub, bool look_soon, int64_t *newes
 		until.tv_sec++;
 	}
 	(void)pthread_mutex_lock(&hub->news_lock);
-	while (!hub->has_news && !hub->stopping)
+	while (!hub->has_news && !hub->must_recheck && !hub->stopping)
 		if (pthread_cond_timedwait(&hub->changed, &hub->news_lock, &until) != 0)
 			break;
 	hub->has_news = false;
+	*recheck = hub->must_recheck;
+	hub->must_recheck = false;
 	goes_on = !hub->stopping;
 	*newest = hub->newest;
 	(void)pthread_mutex_unlock(&hub->news_lock);
@@ -315,19 +348,22 @@ static void *hub_main(void *context)
 	bool someone_lags = false;
 	int64_t noticed = store_newest(hub->server->store);
 	int64_t newest;
+	bool recheck;
 
 	if (frames == NULL)
 		abort();
 	(void)prctl(PR_SET_NAME, "events");
-	while (wait_for_news(hub, someone_lags, &newest)) {
-		bool check = clock_mono_ms() - checked_at >= AUTH_MS;
-
+	while (wait_for_news(hub, someone_lags, &newest, &recheck)) {
 		(void)pthread_mutex_lock(&hub->lock);
 		admit_newcomers(hub);
 		serve(hub, newest, frames, &someone_lags);
-		if (check)
+		(void)pthread_mutex_unlock(&hub->lock);
+		if (recheck || clock_mono_ms() - checked_at >= AUTH_MS) {
 			checked_at = clock_mono_ms();
-		sweep(hub, check);
+			check_credentials(hub);
+		}
+		(void)pthread_mutex_lock(&hub->lock);
+		sweep(hub);
 		(void)pthread_mutex_unlock(&hub->lock);
 		/* Without the lock: MCP takes locks of its own. */
 		noticed = notice_resources(hub->server, noticed, newest);
@@ -392,7 +428,7 @@ void stream_hub_stop(struct stream_hub *hub)
 			atomic_store(sub->is_gone, true);
 		}
 	}
-	sweep(hub, false);
+	sweep(hub);
 	(void)pthread_mutex_unlock(&hub->lock);
 }
 
@@ -404,6 +440,14 @@ void stream_hub_destroy(struct stream_hub *hub)
 	(void)pthread_mutex_destroy(&hub->news_lock);
 	(void)pthread_cond_destroy(&hub->changed);
 	free(hub);
+}
+
+void stream_hub_recheck(struct stream_hub *hub)
+{
+	(void)pthread_mutex_lock(&hub->news_lock);
+	hub->must_recheck = true;
+	(void)pthread_cond_signal(&hub->changed);
+	(void)pthread_mutex_unlock(&hub->news_lock);
 }
 
 size_t stream_count(struct stream_hub *hub)

@@ -97,3 +97,35 @@ int store_check(struct snapshot *s, void (*found)(void *context, struct str line
 	}
 	return findings;
 }
+
+static int check_search(const char *path, struct arena *arena, void (*found)(void *context, struct str line),
+	void *context, struct failure *f)
+{
+	struct db *db;
+	enum outcome outcome;
+	int findings = -1;
+
+	if (db_open(path, DB_READ, &db, f) != 0)
+		return -1;
+	outcome = db_exec(db, "PRAGMA query_only = OFF; BEGIN IMMEDIATE");
+	if (outcome != DB_OK)
+		(void)db_fail(db, outcome, "check the search index", f);
+	else
+		findings = db_check_search(db, arena, found, context, f);
+	(void)db_exec(db, "ROLLBACK"); /* nothing was written */
+	db_close(db);
+	return findings;
+}
+
+int store_check_search(struct store *store, struct arena *arena, void (*found)(void *context, struct str line),
+	void *context, struct failure *f)
+{
+	struct store_lock *lock = NULL;
+	int findings;
+
+	if (store->lock == NULL && file_lock(store->path, &lock, f) != 0)
+		return -1;
+	findings = check_search(store->path, arena, found, context, f);
+	file_unlock(lock);
+	return findings;
+}

@@ -1,6 +1,8 @@
 /* The event log, principals and sequences: rows that every mutation makes. */
 #include "store/private.h"
 
+#include "base/log.h"
+
 #include <assert.h>
 
 static const struct event_info table[] = {
@@ -85,16 +87,47 @@ int tx_principal(struct tx *tx, const struct actor *actor, int64_t *out, struct 
 		return 0;
 	if (tx_next(tx, SEQ_PRINCIPAL, out, f) != 0)
 		return -1;
+	tx->snapshot.store->has_new_principals = true;
 	return tx_run(tx, f, SQL_PRINCIPAL_ADD, "isis", *out, actor->id, (int64_t)actor->kind,
 		       actor->parent) < 0
 		? -1
 		: 0;
 }
 
+/* Who wrote lately: the writer need not ask for the number of a principal with every change. Rows that an undone
+ * transaction has made are forgotten with it. */
+static struct known_actor *known_actor(struct store *store, struct str id)
+{
+	uint32_t hash = 2166136261U;
+
+	for (size_t i = 0; i < id.n; i++)
+		hash = (hash ^ (unsigned char)id.p[i]) * 16777619U;
+	return &store->known_actors[hash % KNOWN_ACTORS];
+}
+
+void forget_new_principals(struct store *store)
+{
+	if (store->has_new_principals)
+		memset(store->known_actors, 0, sizeof(store->known_actors));
+	store->has_new_principals = false;
+}
+
 int tx_actor(struct tx *tx, int64_t *out, struct failure *f)
 {
-	if (tx->actor_n == 0 && tx_principal(tx, tx->actor, &tx->actor_n, f) != 0)
-		return -1;
+	struct str id = tx->actor->id;
+	struct known_actor *known = known_actor(tx->snapshot.store, id);
+
+	if (tx->actor_n == 0 && known->n != 0 && str_eq(str_of(known->id), id))
+		tx->actor_n = known->n;
+	if (tx->actor_n == 0) {
+		if (tx_principal(tx, tx->actor, &tx->actor_n, f) != 0)
+			return -1;
+		if (id.n < sizeof(known->id)) {
+			memcpy(known->id, id.p, id.n);
+			known->id[id.n] = '\0';
+			known->n = tx->actor_n;
+		}
+	}
 	*out = tx->actor_n;
 	return 0;
 }
@@ -165,11 +198,33 @@ int tx_mark(struct tx *tx, struct failure *f)
 	return 0;
 }
 
+void tx_mark_bare(struct tx *tx)
+{
+	struct write *write = write_of(tx);
+
+	assert(write->depth == 0);
+	write->marks[write->depth++] = (struct mark){.next_seq = tx->snapshot.store->next_seq,
+		.actor_n = tx->actor_n,
+		.is_bare = true,
+		.changes = db_total_changes(tx->snapshot.db)};
+}
+
 int tx_keep(struct tx *tx, struct failure *f)
 {
-	assert(write_of(tx)->depth > 0);
-	write_of(tx)->depth--;
-	return savepoint(tx, release_texts, "release", f);
+	struct write *write = write_of(tx);
+
+	assert(write->depth > 0);
+	write->depth--;
+	return write->marks[write->depth].is_bare ? 0 : savepoint(tx, release_texts, "release", f);
+}
+
+static int undo_bare(struct tx *tx, const struct mark *mark, struct failure *f)
+{
+	if (db_total_changes(tx->snapshot.db) == mark->changes)
+		return 0;
+	write_of(tx)->is_broken = true;
+	log_line(LOG_ERROR, "store", "a call changed something and then failed: its batch is undone");
+	return fail(f, FAIL_UNAVAILABLE, "The store had to undo this batch; repeat the call.");
 }
 
 int tx_undo(struct tx *tx, struct failure *f)
@@ -180,7 +235,10 @@ int tx_undo(struct tx *tx, struct failure *f)
 
 	assert(write->depth > 0);
 	write->depth--;
+	forget_new_principals(tx->snapshot.store);
 	tx->snapshot.store->next_seq = write->marks[write->depth].next_seq;
 	tx->actor_n = write->marks[write->depth].actor_n;
+	if (write->marks[write->depth].is_bare)
+		return undo_bare(tx, &write->marks[write->depth], f);
 	return savepoint(tx, back, "undo", f) != 0 ? -1 : savepoint(tx, release_texts, "release", f);
 }

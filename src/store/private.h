@@ -27,8 +27,9 @@ void db_close(struct db *db);
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
 void stmt_release(struct stmt *stmt);
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
-void stmt_bind_text(struct stmt *stmt, int at, struct str value);  /* absent = NULL */
-void stmt_bind_bytes(struct stmt *stmt, int at, struct str value); /* absent = NULL */
+/* Absent = NULL. Without `copies` the bytes stay where they are until the statement is released. */
+void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies);
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value, bool copies);
 enum outcome stmt_step(struct stmt *stmt);
 struct db *stmt_db(struct stmt *stmt);
 int64_t stmt_int(struct stmt *stmt, int column);
@@ -36,7 +37,8 @@ double stmt_real(struct stmt *stmt, int column);
 bool stmt_is_null(struct stmt *stmt, int column);
 struct str stmt_text(struct stmt *stmt, int column); /* valid until the next step */
 struct str stmt_bytes(struct stmt *stmt, int column);
-int64_t db_changes(struct db *db);
+int64_t db_changes(struct db *db); /* by the last statement */
+int64_t db_total_changes(struct db *db); /* since the connection was opened */
 /* Run fixed text without parameters or rows. */
 enum outcome db_exec(struct db *db, const char *sql);
 /* The same for one statement, which is kept prepared: for what every batch or read begins and ends with. */
@@ -51,10 +53,17 @@ void db_note_outcome(struct db *db, enum outcome outcome);
 enum outcome db_worst(struct db *db); /* DB_FULL or DB_READONLY seen since the last clear */
 void db_clear_worst(struct db *db);
 
+/* wal_file.c: the VFS of connections that write, by this name. */
+#define WAL_FILE_VFS "dais"
+void wal_file_register(void);
+
 /* Passive checkpoint; frames in the log and frames moved. */
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
 int64_t db_wal_frames(struct db *db); /* length of the log after the last commit */
 int64_t db_frames_written(struct db *db); /* since the connection was opened */
+/* Search tables against their texts: asked by an INSERT that changes nothing, so inside a write transaction. */
+int db_check_search(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
+	struct failure *f);
 int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
 	struct failure *f);
 
@@ -81,6 +90,13 @@ int migrate(struct db *db, const char *path, bool is_new, struct failure *f);
 struct follower {
 	void (*wake)(void *context, int64_t newest);
 	void *context;
+};
+
+/* The writer's memory of principals by their ids. */
+#define KNOWN_ACTORS 64
+struct known_actor {
+	char id[128];
+	int64_t n; /* 0: an empty place */
 };
 
 struct store {
@@ -119,8 +135,11 @@ struct store {
 
 	_Atomic int64_t newest;	  /* last committed event */
 	int64_t next_seq;	  /* owner: writer thread */
+	atomic_bool checkpoint_is_near; /* the checkpointer moved all that it saw, a moment ago */
 	int64_t checkpoint_asked_at; /* owner: writer thread; length of the log then */
 	int64_t last_now;	  /* owner: writer thread; never runs backwards */
+	struct known_actor known_actors[KNOWN_ACTORS]; /* owner: writer thread */
+	bool has_new_principals; /* owner: writer thread; made since the last commit */
 	int64_t sequences[SEQ_COUNT]; /* owner: writer thread; last handed out, 0: unknown */
 
 	atomic_bool is_full;
@@ -132,6 +151,8 @@ struct store {
 struct mark {
 	int64_t next_seq;
 	int64_t actor_n;
+	bool is_bare; /* without a savepoint: to be undone only while nothing was changed since */
+	int64_t changes;
 };
 #define MAX_MARKS 8
 
@@ -141,11 +162,15 @@ struct write {
 	struct store *store;
 	struct mark marks[MAX_MARKS];
 	int depth;
+	bool is_broken; /* something could not be undone alone */
 };
 
 int write_begin(struct store *store, struct write *write, struct failure *f);
 int write_commit(struct store *store, struct write *write, struct failure *f);
 void write_rollback(struct store *store, struct write *write);
+/* event.c */
+void forget_new_principals(struct store *store);
+void tx_mark_bare(struct tx *tx);
 void *writer_main(void *store);
 void *reader_main(void *store);
 void *checkpointer_main(void *store);

@@ -5,7 +5,27 @@
 
 #include <assert.h>
 
-static int bind_all(struct stmt *stmt, const char *types, va_list args)
+static struct {
+	void (*seen)(void *context, const char *sql);
+	void *context;
+} watch; /* set before threads start, by tests */
+
+void store_watch(void (*seen)(void *context, const char *sql), void *context)
+{
+	watch.seen = seen;
+	watch.context = context;
+}
+
+static struct stmt *prepare(struct db *db, const char *sql, struct failure *f)
+{
+	if (watch.seen != NULL)
+		watch.seen(watch.context, sql);
+	return db_prepare(db, sql, f);
+}
+
+/* `copies`: the statement outlives the call that binds, so what it was given may be gone before it. Ids come by
+ * value and are copied either way. */
+static void bind_all(struct stmt *stmt, bool copies, const char *types, va_list args)
 {
 	for (int at = 1; *types != '\0'; types++, at++) {
 		switch (*types) {
@@ -13,25 +33,25 @@ static int bind_all(struct stmt *stmt, const char *types, va_list args)
 			stmt_bind_int(stmt, at, va_arg(args, int64_t));
 			break;
 		case 's':
-			stmt_bind_text(stmt, at, va_arg(args, struct str));
+			stmt_bind_text(stmt, at, va_arg(args, struct str), copies);
 			break;
 		case 'z':
-			stmt_bind_text(stmt, at, str_of(va_arg(args, const char *)));
+			stmt_bind_text(stmt, at, str_of(va_arg(args, const char *)), copies);
 			break;
 		case 'b': {
 			struct id id = va_arg(args, struct id);
 
-			stmt_bind_bytes(stmt, at, (struct str){(const char *)id.b, sizeof(id.b)});
+			stmt_bind_bytes(stmt, at, (struct str){(const char *)id.b, sizeof(id.b)}, true);
 			break;
 		}
 		case 'x':
-			stmt_bind_bytes(stmt, at, va_arg(args, struct str));
+			stmt_bind_bytes(stmt, at, va_arg(args, struct str), copies);
 			break;
 		case 'o': {
 			const int64_t *value = va_arg(args, const int64_t *);
 
 			if (value == NULL)
-				stmt_bind_text(stmt, at, STR_NONE);
+				stmt_bind_text(stmt, at, STR_NONE, false);
 			else
 				stmt_bind_int(stmt, at, *value);
 			break;
@@ -40,7 +60,6 @@ static int bind_all(struct stmt *stmt, const char *types, va_list args)
 			assert(!"a letter of query()");
 		}
 	}
-	return 0;
 }
 
 int query(struct snapshot *s, struct query *q, struct failure *f, const char *sql, const char *types, ...)
@@ -48,11 +67,11 @@ int query(struct snapshot *s, struct query *q, struct failure *f, const char *sq
 	va_list args;
 
 	q->snapshot = s;
-	q->stmt = db_prepare(s->db, sql, f);
+	q->stmt = prepare(s->db, sql, f);
 	if (q->stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(q->stmt, types, args);
+	bind_all(q->stmt, true, types, args);
 	va_end(args);
 	return 0;
 }
@@ -99,6 +118,11 @@ struct str col_str(const struct query *q, int column)
 	return str_dup(q->snapshot->arena, stmt_text(q->stmt, column));
 }
 
+struct str col_view(const struct query *q, int column)
+{
+	return stmt_text(q->stmt, column);
+}
+
 struct id col_id(const struct query *q, int column)
 {
 	struct str bytes = stmt_bytes(q->stmt, column);
@@ -118,14 +142,14 @@ bool col_equals(const struct query *q, int column, struct str expected)
 
 int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *sql, const char *types, ...)
 {
-	struct query q = {.snapshot = s, .stmt = db_prepare(s->db, sql, f)};
+	struct query q = {.snapshot = s, .stmt = prepare(s->db, sql, f)};
 	va_list args;
 	int rc;
 
 	if (q.stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(q.stmt, types, args);
+	bind_all(q.stmt, false, types, args);
 	va_end(args);
 	rc = query_next(&q, f);
 	if (rc == 1 && col_is_null(&q, 0))
@@ -177,7 +201,7 @@ void sql_id(struct sql *sql, struct id value)
 int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql)
 {
 	q->snapshot = s;
-	q->stmt = db_prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
+	q->stmt = prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
 	if (q->stmt == NULL)
 		return -1;
 	for (int i = 0; i < sql->count; i++) {
@@ -186,9 +210,9 @@ int query_sql(struct snapshot *s, struct query *q, struct failure *f, const stru
 		if (p->type == 'i')
 			stmt_bind_int(q->stmt, i + 1, p->number);
 		else if (p->type == 's')
-			stmt_bind_text(q->stmt, i + 1, p->text);
+			stmt_bind_text(q->stmt, i + 1, p->text, true);
 		else
-			stmt_bind_bytes(q->stmt, i + 1, p->text);
+			stmt_bind_bytes(q->stmt, i + 1, p->text, true);
 	}
 	return 0;
 }
@@ -196,14 +220,14 @@ int query_sql(struct snapshot *s, struct query *q, struct failure *f, const stru
 int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...)
 {
 	struct db *db = tx->snapshot.db;
-	struct stmt *stmt = db_prepare(db, sql, f);
+	struct stmt *stmt = prepare(db, sql, f);
 	enum outcome outcome;
 	va_list args;
 
 	if (stmt == NULL)
 		return -1;
 	va_start(args, types);
-	(void)bind_all(stmt, types, args);
+	bind_all(stmt, false, types, args);
 	va_end(args);
 	do {
 		outcome = stmt_step(stmt);

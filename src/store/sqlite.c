@@ -4,16 +4,18 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/analyse.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
 #define CACHE_SLOTS 512 /* power of two; statements beyond three quarters of it are not kept */
-#define CACHE_NEAR 512
 
 struct stmt {
 	struct db *db;
@@ -27,7 +29,7 @@ struct stmt {
 struct db {
 	sqlite3 *handle;
 	struct stmt *cache[CACHE_SLOTS];
-	struct stmt *near[CACHE_NEAR]; /* the same statements by the address of their text: no hashing of it */
+	struct stmt *near[CACHE_SLOTS]; /* what the text at an address was last time: spares hashing it */
 	size_t cached;
 	int64_t deadline;
 	int wal_frames;
@@ -151,10 +153,13 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 	if (outcome != DB_OK)
 		return outcome;
 	if (mode == DB_READ) {
+		/* The whole file, as far as SQLite goes: a search of a million notes reads all over it, and what is not
+		 * mapped is copied through the small page cache. */
 		sqlite3_progress_handler(db->handle, 1000, on_progress, db);
-		return db_exec(db, "PRAGMA query_only = ON; PRAGMA mmap_size = 268435456");
+		return db_exec(db, "PRAGMA query_only = ON; PRAGMA mmap_size = 2147418112");
 	}
-	outcome = db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+	/* FULL comes first: wal_file.c rests on it. */
+	outcome = db_exec(db, "PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL;"
 			      " PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = -1");
 	/* After the pragma: setting wal_autocheckpoint takes the hook away. */
 	(void)sqlite3_wal_hook(db->handle, on_wal, db);
@@ -165,6 +170,7 @@ static enum outcome configure(struct db *db, enum db_mode mode)
 static void configure_library(void)
 {
 	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* refused when it runs already: then it counts */
+	wal_file_register();
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
@@ -179,7 +185,11 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct failure
 	(void)pthread_once(&once, configure_library);
 	if (mode == DB_CREATE)
 		flags |= SQLITE_OPEN_CREATE;
-	outcome = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? DB_OK : DB_FATAL;
+	outcome = sqlite3_open_v2(path, &db->handle, flags, mode == DB_READ ? NULL : WAL_FILE_VFS) == SQLITE_OK
+		? DB_OK
+		: DB_FATAL;
+	if (outcome == DB_OK)
+		outcome = result(db, analyse_register(db->handle));
 	if (outcome == DB_OK)
 		outcome = configure(db, mode);
 	if (outcome != DB_OK) {
@@ -262,7 +272,7 @@ static struct stmt *prepare(struct db *db, const char *sql, uint64_t hash, int *
 	return stmt;
 }
 
-static struct stmt *find_or_prepare(struct db *db, const char *sql, int *code)
+static struct stmt *find_by_text(struct db *db, const char *sql, int *code)
 {
 	uint64_t hash = hash_of(sql);
 	size_t slot = hash & (CACHE_SLOTS - 1);
@@ -284,6 +294,21 @@ static struct stmt *find_or_prepare(struct db *db, const char *sql, int *code)
 		db->cache[slot] = stmt;
 		db->cached++;
 	}
+	return stmt;
+}
+
+static struct stmt *find_or_prepare(struct db *db, const char *sql, int *code)
+{
+	struct stmt **near = &db->near[(uintptr_t)sql / 32 & (CACHE_SLOTS - 1)];
+	struct stmt *stmt;
+
+	if (*near != NULL && !(*near)->in_use && strcmp((*near)->sql, sql) == 0) {
+		(*near)->in_use = true;
+		return *near;
+	}
+	stmt = find_by_text(db, sql, code);
+	if (stmt != NULL && stmt->is_cached)
+		*near = stmt;
 	return stmt;
 }
 
@@ -327,17 +352,22 @@ void stmt_bind_int(struct stmt *stmt, int at, int64_t value)
 	bound(sqlite3_bind_int64(stmt->handle, at, value));
 }
 
-void stmt_bind_text(struct stmt *stmt, int at, struct str value)
+/* Without a copy unless asked for: see private.h. */
+static sqlite3_destructor_type holding(bool copies)
 {
-	bound(value.p == NULL ? sqlite3_bind_null(stmt->handle, at)
-			      : sqlite3_bind_text64(stmt->handle, at, value.p, value.n, SQLITE_TRANSIENT,
-					SQLITE_UTF8));
+	return copies ? SQLITE_TRANSIENT : SQLITE_STATIC;
 }
 
-void stmt_bind_bytes(struct stmt *stmt, int at, struct str value)
+void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies)
 {
 	bound(value.p == NULL ? sqlite3_bind_null(stmt->handle, at)
-			      : sqlite3_bind_blob64(stmt->handle, at, value.p, value.n, SQLITE_TRANSIENT));
+			      : sqlite3_bind_text64(stmt->handle, at, value.p, value.n, holding(copies), SQLITE_UTF8));
+}
+
+void stmt_bind_bytes(struct stmt *stmt, int at, struct str value, bool copies)
+{
+	bound(value.p == NULL ? sqlite3_bind_null(stmt->handle, at)
+			      : sqlite3_bind_blob64(stmt->handle, at, value.p, value.n, holding(copies)));
 }
 
 enum outcome stmt_step(struct stmt *stmt)
@@ -360,11 +390,14 @@ bool stmt_is_null(struct stmt *stmt, int column)
 	return sqlite3_column_type(stmt->handle, column) == SQLITE_NULL;
 }
 
+/* As bytes: asked for as text, SQLite first makes a copy that ends with a zero. */
 struct str stmt_text(struct stmt *stmt, int column)
 {
-	const char *p = (const char *)sqlite3_column_text(stmt->handle, column);
+	const char *p = sqlite3_column_blob(stmt->handle, column);
 
-	return (struct str){p, p == NULL ? 0 : (size_t)sqlite3_column_bytes(stmt->handle, column)};
+	if (p == NULL)
+		return stmt_is_null(stmt, column) ? STR_NONE : STR("");
+	return (struct str){p, (size_t)sqlite3_column_bytes(stmt->handle, column)};
 }
 
 struct str stmt_bytes(struct stmt *stmt, int column)
@@ -377,6 +410,11 @@ struct str stmt_bytes(struct stmt *stmt, int column)
 int64_t db_changes(struct db *db)
 {
 	return sqlite3_changes64(db->handle);
+}
+
+int64_t db_total_changes(struct db *db)
+{
+	return sqlite3_total_changes64(db->handle);
 }
 
 enum outcome db_exec(struct db *db, const char *sql)
@@ -424,11 +462,31 @@ int64_t db_frames_written(struct db *db)
 	return db->frames_written;
 }
 
+int db_check_search(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
+	struct failure *f)
+{
+	static const char *const indexes[] = {"item_fts_text", "item_fts_grams", "note_fts_text", "note_fts_grams"};
+	int findings = 0;
+
+	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++) {
+		/* rank 1: against the texts too, not only within the index */
+		char *sql = arena_printf(arena, "INSERT INTO %s (%s, rank) VALUES ('integrity-check', 1)",
+			indexes[i], indexes[i]);
+		int code = sqlite3_exec(db->handle, sql, NULL, NULL, NULL) & 0xff;
+
+		if (code == SQLITE_OK)
+			continue;
+		if (code != SQLITE_CORRUPT)
+			return db_fail(db, outcome_of(code), "check the search index", f);
+		found(context, str_printf(arena, "search index %s does not match its texts", indexes[i]));
+		findings++;
+	}
+	return findings;
+}
+
 int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
 	struct failure *f)
 {
-	static const char *const indexes[] = {
-		"item_fts_text", "item_fts_trigram", "note_fts_text", "note_fts_trigram"};
 	static const char *const pragmas[] = {"PRAGMA integrity_check(20)", "PRAGMA foreign_key_check"};
 	int findings = 0;
 
@@ -447,17 +505,6 @@ int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struc
 		}
 		(void)sqlite3_finalize(stmt);
 	}
-	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++) {
-		char *sql = arena_printf(arena, "INSERT INTO %s (%s, rank) VALUES ('integrity-check', 1)",
-			indexes[i], indexes[i]);
-
-		if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK)
-			continue;
-		if ((sqlite3_errcode(db->handle) & 0xff) == SQLITE_READONLY)
-			continue; /* a read-only look cannot ask the search index */
-		found(context, str_printf(arena, "search index %s does not match its texts", indexes[i]));
-		findings++;
-	}
 	return findings;
 }
 
@@ -475,15 +522,19 @@ const char *store_engine(struct arena *arena, bool *out_has_search)
 int store_backup(const char *database, const char *file, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
-	char *partial = arena_printf(arena, "%s.partial", file);
+	char *partial = arena_printf(arena, "%s.XXXXXX", file);
 	sqlite3 *from = NULL;
 	sqlite3 *to = NULL;
 	sqlite3_backup *backup = NULL;
 	int code = SQLITE_ERROR;
+	int fd = mkstemp(partial); /* a name of its own: whatever else lies there stays */
 
-	(void)remove(partial);
+	if (fd < 0)
+		return fail(f, FAIL_CANNOT_CREATE, "The backup could not be written to %s: %s.", file,
+			errno == ENOSPC ? "the disk is full" : "its directory takes no file");
+	(void)close(fd);
 	if (sqlite3_open_v2(database, &from, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-		sqlite3_open_v2(partial, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK) {
+		sqlite3_open_v2(partial, &to, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
 		(void)sqlite3_busy_timeout(from, 5000);
 		backup = sqlite3_backup_init(to, "main", from, "main");
 	}

@@ -94,6 +94,7 @@ int64_t col_int(const struct query *q, int column); /* NULL reads as 0 */
 bool col_is_null(const struct query *q, int column);
 double col_real(const struct query *q, int column);
 struct str col_str(const struct query *q, int column); /* copied; NULL is absent */
+struct str col_view(const struct query *q, int column); /* not copied: good until the next query_next or query_end */
 struct id col_id(const struct query *q, int column);   /* NULL is zero */
 /* Bytes of a column against `expected`, in constant time. */
 bool col_equals(const struct query *q, int column, struct str expected);
@@ -119,6 +120,8 @@ void sql_int(struct sql *sql, int64_t value);
 void sql_str(struct sql *sql, struct str value);
 void sql_id(struct sql *sql, struct id value);
 int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql);
+/* For tests, before the store is opened: be told, on whatever thread, the text of each statement that is used. */
+void store_watch(void (*seen)(void *context, const char *sql), void *context);
 
 /* ---- changing ---- */
 
@@ -170,6 +173,9 @@ int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_
 struct store_job {
 	/* On the writer thread, under a savepoint: 0 keeps the changes, -1 undoes them. */
 	int (*run)(struct tx *tx, void *arg, struct failure *f);
+	/* What run() refuses it refuses before its first change. A savepoint, which copies each page before it is
+	 * changed, is spared then; a failure after a change all the same undoes the whole batch. */
+	bool fails_clean;
 	/* On the writer thread after the commit is durable (rc 0), or after the undo or a failed
 	 * commit (rc -1, f filled). May not block. */
 	void (*done)(void *arg, int rc, struct failure *f);
@@ -219,10 +225,15 @@ struct store_facts {
 int store_facts(struct store *store, struct store_facts *out, struct failure *f);
 /* Online copy to a new file (0600), made under another name and renamed when it is complete. */
 int store_backup(const char *database, const char *file, struct failure *f);
-/* Integrity of pages, keys, search index and our own invariants. Each finding is one line for people;
+/* Integrity of pages, keys and our own invariants. Each finding is one line for people;
  * their number is returned, -1 on failure. */
 int store_check(struct snapshot *s, void (*found)(void *context, struct str line), void *context,
 	struct failure *f);
+/* The same for the search index against the texts. SQLite checks that under the lock of a writer, so it is not done
+ * beside a running server, which would wait: STATE_OWNED then; and no server can start meanwhile. Rolled back: the
+ * file is not changed. For large databases it takes about as long as to index them. */
+int store_check_search(struct store *store, struct arena *arena, void (*found)(void *context, struct str line),
+	void *context, struct failure *f);
 /* "SQLite 3.40.1"; whether it has what search needs (FTS5 with the trigram tokenizer). */
 const char *store_engine(struct arena *arena, bool *out_has_search);
 /* Highest schema version this program knows. */

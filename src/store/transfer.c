@@ -175,12 +175,12 @@ static int bind_value(struct stmt *stmt, int at, const struct transfer_column *c
 	case TRANSFER_ID:
 		if (text.p == NULL || !id_prefix_parse(text, &prefix) || prefix.digits != 32)
 			return 0;
-		stmt_bind_bytes(stmt, at, (struct str){(const char *)prefix.low.b, sizeof(prefix.low.b)});
+		stmt_bind_bytes(stmt, at, (struct str){(const char *)prefix.low.b, sizeof(prefix.low.b)}, true);
 		return 1;
 	default:
 		if (text.p == NULL || memchr(text.p, '\0', text.n) != NULL)
 			return 0;
-		stmt_bind_text(stmt, at, text);
+		stmt_bind_text(stmt, at, text, true);
 		return 1;
 	}
 }
@@ -197,11 +197,11 @@ static int bind_row(struct importing *importing, const struct transfer_table *ta
 
 		if (c->kind == TRANSFER_SECRET) {
 			random_bytes(secret, sizeof(secret));
-			stmt_bind_bytes(stmt, at, (struct str){(const char *)secret, sizeof(secret)});
+			stmt_bind_bytes(stmt, at, (struct str){(const char *)secret, sizeof(secret)}, true);
 			continue;
 		}
 		if (value == NULL && isupper(c->kind)) {
-			stmt_bind_text(stmt, at, STR_NONE);
+			stmt_bind_text(stmt, at, STR_NONE, false);
 			continue;
 		}
 		if (value == NULL || bind_value(stmt, at, c, value) == 0)

@@ -37,6 +37,7 @@ int write_commit(struct store *store, struct write *write, struct failure *f)
 		write_rollback(store, write);
 		return -1;
 	}
+	store->has_new_principals = false;
 	atomic_fetch_add(&store->commits, 1);
 	atomic_store(&store->wal_frames, db_frames_written(store->writer_db));
 	return 0;
@@ -47,6 +48,7 @@ void write_rollback(struct store *store, struct write *write)
 	if (!db_transaction_lost(store->writer_db))
 		(void)db_exec(store->writer_db, "ROLLBACK"); /* nothing is left to do about a failure */
 	store->next_seq = atomic_load(&store->newest) + 1;
+	forget_new_principals(store);
 	/* Sequences are asked again: rows that they stood for may be gone. */
 	memset(store->sequences, 0, sizeof(store->sequences));
 	write->depth = 0;
@@ -63,8 +65,9 @@ static int run_job(struct write *write, struct store_job *job)
 	tx->actor_n = 0;
 	failure_init(&job->failure, job->arena);
 	failure_init(&broken, job->arena);
-	job->rc = tx_mark(tx, &job->failure);
-	if (job->rc != 0)
+	if (job->fails_clean)
+		tx_mark_bare(tx);
+	else if (tx_mark(tx, &job->failure) != 0)
 		return -1;
 	job->rc = job->run(tx, job->arg, &job->failure);
 	if (db_transaction_lost(write->store->writer_db))
@@ -77,7 +80,7 @@ static int run_job(struct write *write, struct store_job *job)
 	while (write->depth > 0)
 		if (tx_undo(tx, &broken) != 0)
 			return -1;
-	return 0;
+	return write->is_broken ? -1 : 0;
 }
 
 static struct store_job *take_one(struct store *store)
@@ -179,7 +182,11 @@ static void wake_checkpointer(struct store *store)
 
 /* Pages that the log grows by between two passive checkpoints. Each one sorts all of the log and syncs the
  * database, so that one for every commit, once the log is long, costs more than the commits. */
-#define CHECKPOINT_FRAMES 2000
+#define CHECKPOINT_FRAMES 4000
+/* Pages after which the log starts over where it can. To write over a file that is there costs a third of what it
+ * costs to make it longer (200 KB and fdatasync on ext4: 0.8 ms against 2.4). Under unbroken load the checkpointer
+ * is always a little behind; the writer moves that little itself. */
+#define RESTART_FRAMES 8000
 
 static void tend_log(struct store *store)
 {
@@ -190,9 +197,12 @@ static void tend_log(struct store *store)
 	if (frames < store->checkpoint_asked_at)
 		store->checkpoint_asked_at = 0; /* the log has started over */
 	if (frames > LIMIT_WAL_BYTES / PAGE_BYTES) {
-		/* Under unbroken load a passive checkpoint may never reset the log. */
+		/* Readers of an old snapshot kept it from starting over: wait for them. */
 		if (db_checkpoint(store->writer_db, true, &all, &moved) == DB_OK)
 			log_line(LOG_DEBUG, "store", "log restarted", {"frames", LOG_INT(all)});
+	} else if (frames >= RESTART_FRAMES && atomic_exchange(&store->checkpoint_is_near, false)) {
+		(void)db_checkpoint(store->writer_db, false, &all, &moved); /* or the next time */
+		store->checkpoint_asked_at = frames;
 	} else if (frames - store->checkpoint_asked_at >= CHECKPOINT_FRAMES) {
 		store->checkpoint_asked_at = frames;
 		wake_checkpointer(store);
@@ -232,8 +242,8 @@ void *checkpointer_main(void *context)
 		return NULL; /* the writer's own limit still bounds the log */
 	for (;;) {
 		bool closing;
-		int frames;
-		int moved;
+		int frames = 0;
+		int moved = 0;
 
 		(void)pthread_mutex_lock(&store->checkpoint_lock);
 		while (!store->checkpoint_due && !store->checkpoint_closing)
@@ -243,7 +253,10 @@ void *checkpointer_main(void *context)
 		(void)pthread_mutex_unlock(&store->checkpoint_lock);
 		if (closing)
 			break;
-		(void)db_checkpoint(db, false, &frames, &moved); /* tried again at the next wake-up */
+		/* What is written during the first pass is most of a second one's work. */
+		for (int pass = 0; pass < 2; pass++)
+			(void)db_checkpoint(db, false, &frames, &moved); /* tried again at the next wake-up */
+		atomic_store(&store->checkpoint_is_near, moved > 0 && moved == frames);
 	}
 	db_close(db);
 	return NULL;

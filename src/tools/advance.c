@@ -41,6 +41,7 @@ static const struct operation ops[] = {
 			FAIL_UNAVAILABLE),
 		.example = "{\"ops\":[{\"op\":\"transition\",\"itemId\":\"9a60c7d1\",\"trigger\":\"start\"}]}",
 		.frees_space = true,
+		.fails_clean = true,
 	},
 	{
 		.name = "claim",

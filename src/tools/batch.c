@@ -2,6 +2,8 @@
  * more around all of them. */
 #include "tools/frame.h"
 
+#include "work/report.h"
+
 static void reset(struct call *call, const struct frame *frame, size_t index)
 {
 	call->is_partial = false;
@@ -54,7 +56,9 @@ static int execute(struct tx *tx, struct frame *frame, struct step *step, size_t
 
 	buf_init(&out, frame->call.arena, SIZE_MAX);
 	json_writer_init(&w, &out);
-	if (step->operation->change(tx, &frame->call, step->args, &w, f) != 0)
+	/* Whatever a seat gets done shows that its run is alive. */
+	if (step->operation->change(tx, &frame->call, step->args, &w, f) != 0 ||
+		run_touch(tx, &frame->call, f) != 0)
 		return -1;
 	step->result = buf_str(&out);
 	if (frame->call.is_partial || frame->is_atomic)
@@ -173,6 +177,8 @@ int frame_change(struct tx *tx, void *arg, struct failure *f)
 	struct frame *frame = arg;
 
 	frame->atomic_failed = -1;
+	if (caller_still(&tx->snapshot, frame->call.caller, f) != 0)
+		return -1;
 	if (frame->is_atomic)
 		return run_atomic(tx, frame, f);
 	for (size_t i = 0; i < frame->step_count; i++)

@@ -32,6 +32,8 @@ static void finish(struct frame *frame)
 	struct tool_call *request = frame->request;
 
 	request->batch_size = (int)frame->step_count;
+	for (size_t i = 0; i < frame->step_count; i++)
+		request->ends_credentials = request->ends_credentials || frame->steps[i].operation->ends_credentials;
 	call_finish(&frame->call);
 	request->done(request); /* may free the arena, and the frame with it */
 }
@@ -58,7 +60,9 @@ static void read_run(struct snapshot *s, void *arg)
 	failure_init(&f, frame->call.arena);
 	buf_init(&out, frame->call.arena, SIZE_MAX);
 	json_writer_init(&w, &out);
-	if (step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
+	frame->call.snapshot = s;
+	if (caller_still(s, frame->call.caller, &f) == 0 &&
+		step->operation->read(s, &frame->call, step->args, &w, &f) == 0)
 		frame_answer_read(frame, buf_str(&out));
 	else
 		frame_answer_failure(frame, &f);
@@ -124,6 +128,7 @@ static void start_change(struct frame *frame, struct failure *f)
 		.actor = &frame->request->caller.actor,
 		.arena = frame->call.arena,
 		.may_use_reserve = frees,
+		.fails_clean = frame->step_count == 1 && !frame->is_atomic && frame->steps[0].operation->fails_clean,
 	};
 	if (prepare(frame, f) != 0 || store_submit(frame->tools->store, &frame->job, f) != 0)
 		change_done(frame, -1, f);

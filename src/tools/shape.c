@@ -3,8 +3,9 @@
 
 #include "base/limits.h"
 
-static const char *const read_common[] = {"describe", "select", "ids", NULL};
-static const char *const write_common[] = {"describe", "ops", "atomic", "idempotencyKey", "op", "select", NULL};
+/* Some clients put their _meta among the arguments: it means nothing here. */
+static const char *const read_common[] = {"describe", "select", "ids", "_meta", NULL};
+static const char *const write_common[] = {"describe", "ops", "atomic", "idempotencyKey", "op", "select", "_meta", NULL};
 
 const struct operation *tool_operation(const struct tool *tool, struct str name, bool *is_select)
 {
@@ -58,10 +59,38 @@ static const struct operation *find(struct frame *frame, const json_t *object, c
 	return NULL;
 }
 
+/* A shared parameter that is true or false. Taken for absent it would do the opposite of what was meant: whoever
+ * sends describe wants nothing to happen. */
+static int read_flag(struct frame *frame, const json_t *args, const char *name, bool *out, struct failure *f)
+{
+	const json_t *value = json_object_get(args, name);
+	struct str text = json_str(value);
+	bool is_true = json_is_true(value) || str_eq(text, STR("true"));
+
+	if (value != NULL && !json_is_null(value) && !is_true && !json_is_false(value) && !str_eq(text, STR("false")))
+		return fail_field(f, str_of(name), json_received(f->arena, value), "expected true or false, got %s",
+			json_type_name(value));
+	if (json_is_string(value))
+		warn(&frame->call.warnings, "json_string_coerced", str_of(name), "A JSON string was read as a boolean.");
+	*out = is_true;
+	return 0;
+}
+
+static int read_ids(struct frame *frame, const json_t *args, struct failure *f)
+{
+	const json_t *value = json_object_get(args, "ids");
+	struct str text = json_str(value);
+
+	if (value != NULL && !json_is_null(value) && !str_eq(text, STR("full")) && !str_eq(text, STR("short")))
+		return fail_field(f, STR("ids"), json_received(f->arena, value), "must be one of full, short");
+	frame->call.short_ids = str_eq(text, STR("short"));
+	return 0;
+}
+
 /* Digest of what a cursor is bound to: every argument but where to start and what to show. */
 static struct str filters_of(struct arena *arena, const json_t *args)
 {
-	static const char *const free_names[] = {"cursor", "limit", "fields", "ids", "explain"};
+	static const char *const free_names[] = {"cursor", "limit", "fields", "ids", "explain", "_meta"};
 	json_auto_t *copy = json_copy((json_t *)(uintptr_t)args);
 	struct str text;
 	unsigned char digest[32];
@@ -77,7 +106,6 @@ static int read_select(struct frame *frame, const json_t *args, struct failure *
 {
 	const struct operation *operation =
 		find(frame, args, "select", frame->tool->selects, frame->tool->select_count, STR(""), f);
-	struct str ids = json_member_str(args, "ids");
 	struct step *step;
 
 	if (operation == NULL)
@@ -88,9 +116,7 @@ static int read_select(struct frame *frame, const json_t *args, struct failure *
 	step->operation = operation;
 	step->element = args;
 	step->args = arena_alloc(frame->call.arena, operation->args_size);
-	if (ids.p != NULL && !str_eq(ids, STR("full")) && !str_eq(ids, STR("short")))
-		(void)fail_field(f, STR("ids"), ids, "must be one of full, short");
-	frame->call.short_ids = str_eq(ids, STR("short"));
+	(void)read_ids(frame, args, f);
 	frame->call.select = str_printf(frame->call.arena, "%s.%s", frame->tool->name, operation->name);
 	frame->call.filters = filters_of(frame->call.arena, args);
 	if (field_read(operation->fields, args, STR(""), read_common, frame->call.arena, &frame->call.warnings,
@@ -155,18 +181,10 @@ static int read_op(struct frame *frame, const json_t *element, size_t i, struct 
 
 static int read_shared(struct frame *frame, const json_t *args, struct failure *f)
 {
-	const json_t *atomic = json_object_get(args, "atomic");
 	const json_t *key = json_object_get(args, "idempotencyKey");
 	struct str text = json_str(key);
 
-	if (atomic != NULL && !json_is_null(atomic)) {
-		if (json_is_boolean(atomic) || str_eq(json_str(atomic), STR("true")) ||
-			str_eq(json_str(atomic), STR("false")))
-			frame->is_atomic = json_is_true(atomic) || str_eq(json_str(atomic), STR("true"));
-		else
-			(void)fail_field(f, STR("atomic"), json_received(f->arena, atomic),
-				"expected true or false, got %s", json_type_name(atomic));
-	}
+	(void)read_flag(frame, args, "atomic", &frame->is_atomic, f);
 	if (key == NULL || json_is_null(key))
 		return 0;
 	if (text.n == 0 || utf8_count(text) > LIMIT_IDEMPOTENCY_KEY_CHARS || memchr(text.p, '\0', text.n) != NULL)
@@ -227,6 +245,7 @@ static int read_ops(struct frame *frame, const json_t *args, struct failure *f)
 int frame_read(struct frame *frame, struct failure *f)
 {
 	const json_t *args = frame->request->args;
+	bool is_described;
 	bool has_select;
 
 	if (args == NULL) {
@@ -237,8 +256,9 @@ int frame_read(struct frame *frame, struct failure *f)
 	}
 	if (!json_is_object(args))
 		return fail_field(f, STR("arguments"), json_received(f->arena, args), "expected an object");
-	if (json_is_true(json_object_get(args, "describe")) ||
-		str_eq(json_member_str(args, "describe"), STR("true"))) {
+	if (read_flag(frame, args, "describe", &is_described, f) != 0)
+		return -1;
+	if (is_described) {
 		struct str narrow = json_member_str(args, json_object_get(args, "select") != NULL ? "select" : "op");
 
 		frame->describe = narrow.p == NULL ? "" : str_z(frame->call.arena, narrow);

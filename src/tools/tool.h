@@ -34,6 +34,8 @@ struct operation {
 	const char *example; /* arguments of one call, JSON */
 	bool is_quick;	     /* a point read: may run on the thread that asks */
 	bool frees_space;    /* admitted while the disk is full */
+	bool fails_clean;    /* whatever it refuses, it refuses before its first change (store_job) */
+	bool ends_credentials; /* open streams are looked at again afterwards */
 	bool is_whole;	     /* complete_tree: remembered (idempotency) only when everything succeeded */
 };
 

@@ -34,6 +34,7 @@ struct tool_call {
 	const char *error_code; /* wire name of the top error, NULL: ok */
 	int batch_size, failed_count;
 	bool is_replayed;
+	bool ends_credentials; /* seats or their runs may have ended */
 };
 
 /* Exactly one done() follows, possibly before this returns. */

@@ -6,7 +6,7 @@
 void call_init(struct call *call, struct arena *arena, const struct caller *caller, struct rules *rules)
 {
 	*call = (struct call){.arena = arena, .caller = caller, .rules = rules};
-	warnings_init(&call->warnings, arena);
+	warnings_init(&call->warnings, arena, LIMIT_WARNINGS);
 }
 
 void call_finish(struct call *call)

@@ -126,7 +126,7 @@ static void draft_finish(struct draft *draft)
 
 static int draft_parse(struct draft *draft, struct snapshot *s, struct call *call, struct failure *f)
 {
-	warnings_init(&draft->warnings, call->arena);
+	warnings_init(&draft->warnings, call->arena, LIMIT_CONFIG_WARNINGS + 1);
 	draft->warnings.index = -1;
 	if (rules_parse(draft->yaml, STR_NONE, false, &draft->warnings, &draft->doc, f) != 0)
 		return -1;
@@ -378,7 +378,7 @@ int config_import_global(struct tx *tx, void *config_import, struct failure *f)
 	struct config_head head;
 	struct revision revision = {.yaml = in->yaml, .source = CONFIG_IMPORT};
 
-	warnings_init(&warnings, arena);
+	warnings_init(&warnings, arena, LIMIT_CONFIG_WARNINGS + 1);
 	if (rules_parse(in->yaml, str_of(in->path), true, &warnings, &doc, f) != 0 ||
 		config_head_load(&tx->snapshot, 0, &head, f) != 0)
 		return -1;

@@ -43,7 +43,7 @@ static void write_notices(struct snapshot *s, struct call *call, const struct it
 	size_t n;
 
 	failure_init(&refused, s->arena);
-	warnings_init(&warnings, s->arena);
+	warnings_init(&warnings, s->arena, LIMIT_CONFIG_WARNINGS + 1);
 	warnings.index = -1;
 	if (rules_parse(yaml, STR_NONE, root->n == 0, &warnings, &doc, &refused) != 0) {
 		warn(&call->warnings, "config_degraded", STR_NONE,
@@ -195,7 +195,7 @@ static int write_version(struct json_writer *w, struct snapshot *s, struct call 
 	jw_kstr(w, "fingerprint", col_str(q, 1));
 	jw_ktext(w, "source", sources[col_int(q, 2) & 3]);
 	jw_ktime(w, "pushedAt", col_int(q, 3));
-	if (actor_write(w, s, call, "actor", col_int(q, 4), STR_NONE, f) != 0)
+	if (actor_write(w, s, call, "actor", col_int(q, 4), 0, STR_NONE, f) != 0)
 		return -1;
 	jw_object_end(w);
 	return 0;

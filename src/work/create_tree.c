@@ -364,7 +364,7 @@ static int adopt_plan(struct tree *tree, struct json_writer *out, struct failure
 	if (document_adopt(tree->tx, &tree->doc, &tree->nodes[0].item, f) != 0)
 		return -1;
 	jw_kobject(out, "adopted");
-	jw_id(out, tree->call, "docId", tree->doc.id);
+	jw_id_of(out, tree->call, "docId", KIND_DOCUMENT, tree->doc.id);
 	jw_kstr(out, "slug", tree->doc.slug);
 	jw_object_end(out);
 	return 0;

@@ -50,7 +50,7 @@ static int add_node(struct graph *g, int64_t n, int64_t distance, struct failure
 		g->is_truncated = true;
 		return 0;
 	}
-	if (item_load(g->s, n, &item, f) != 1)
+	if (item_load_ref(g->s, n, &item, f) != 1)
 		return -1;
 	int_map_add(&g->index, n, (int64_t)g->count);
 	g->nodes[g->count++] = (struct node){
@@ -141,7 +141,7 @@ static void write_chain(struct graph *g, struct json_writer *w)
 		if (at == g->count)
 			break;
 		is_done[at] = true;
-		jw_str(w, id_str(g->s->arena, g->nodes[at].id));
+		jw_str(w, id_shown(g->call, KIND_ITEM, g->nodes[at].id));
 		for (size_t i = 0; i < g->edge_count; i++)
 			if (g->edges[i].type == DEP_BLOCKS && g->edges[i].from.n == g->nodes[at].n)
 				g->nodes[*int_map_find(&g->index, g->edges[i].to.n)].waits_for--;

@@ -56,7 +56,7 @@ static int write_row(struct json_writer *w, struct snapshot *s, struct call *cal
 	bool with_actor, struct failure *f)
 {
 	jw_object_begin(w);
-	jw_id(w, call, "docId", col_id(q, 0));
+	jw_id_of(w, call, "docId", KIND_DOCUMENT, col_id(q, 0));
 	jw_ktext(w, "kind", word_text(document_kind_words, col_int(q, 1)));
 	jw_kstr(w, "slug", col_str(q, 2));
 	jw_kstr_opt(w, "title", col_str(q, 3));
@@ -68,7 +68,7 @@ static int write_row(struct json_writer *w, struct snapshot *s, struct call *cal
 	if (!col_is_null(q, 8))
 		jw_id(w, call, "adoptedByItemId", col_id(q, 8));
 	jw_ktime(w, "modifiedAt", col_int(q, 9));
-	if (with_actor && actor_write(w, s, call, "actor", col_int(q, 10), STR_NONE, f) != 0)
+	if (with_actor && actor_write(w, s, call, "actor", col_int(q, 10), 0, STR_NONE, f) != 0)
 		return -1;
 	jw_object_end(w);
 	return 0;
@@ -141,7 +141,7 @@ int doc_list(struct snapshot *s, struct call *call, const struct doc_list_args *
 static void write_head(struct json_writer *w, struct call *call, const struct document *doc, int64_t version,
 	struct str body)
 {
-	jw_id(w, call, "docId", doc->id);
+	jw_id_of(w, call, "docId", KIND_DOCUMENT, doc->id);
 	jw_ktext(w, "kind", word_text(document_kind_words, doc->kind));
 	jw_kstr(w, "slug", doc->slug);
 	jw_kstr_opt(w, "title", doc->title);
@@ -205,7 +205,7 @@ int doc_section(struct snapshot *s, struct call *call, const struct doc_section_
 		return fail_not_found(f, "document",
 			str_printf(f->arena, "%.*s#%.*s", STRF(doc.slug), STRF(in->anchor.v)));
 	jw_kobject(out, "section");
-	jw_id(out, call, "docId", doc.id);
+	jw_id_of(out, call, "docId", KIND_DOCUMENT, doc.id);
 	jw_kstr(out, "slug", doc.slug);
 	jw_kstr(out, "anchor", section->anchor);
 	jw_kint(out, "version", doc.version);
@@ -288,7 +288,7 @@ static int write_version(struct json_writer *w, struct snapshot *s, struct call 
 	jw_kint(w, "bytes", (int64_t)col_str(q, 1).n);
 	jw_kstr(w, "contentHash", col_str(q, 2));
 	jw_ktime(w, "writtenAt", col_int(q, 3));
-	if (actor_write(w, s, call, "actor", col_int(q, 4), STR_NONE, f) != 0)
+	if (actor_write(w, s, call, "actor", col_int(q, 4), 0, STR_NONE, f) != 0)
 		return -1;
 	jw_object_end(w);
 	return 0;

@@ -334,7 +334,7 @@ int doc_put(struct tx *tx, struct call *call, const struct doc_put_args *in, str
 		doc = old;
 	else if (store(tx, &doc, body, f) != 0)
 		return -1;
-	jw_id(out, call, "docId", doc.id);
+	jw_id_of(out, call, "docId", KIND_DOCUMENT, doc.id);
 	jw_kstr(out, "slug", doc.slug);
 	jw_kint(out, "version", doc.version);
 	jw_kbool(out, "created", exists == 0);
@@ -379,7 +379,7 @@ int doc_restore(struct tx *tx, struct call *call, const struct doc_restore_args 
 	doc.version++;
 	if (store(tx, &doc, body, f) != 0)
 		return -1;
-	jw_id(out, call, "docId", doc.id);
+	jw_id_of(out, call, "docId", KIND_DOCUMENT, doc.id);
 	jw_kint(out, "version", doc.version);
 	jw_kint(out, "restoredFrom", in->version.v);
 	return 0;
@@ -413,7 +413,7 @@ int doc_delete(struct tx *tx, struct call *call, const struct doc_delete_args *i
 		warn_if_used(tx, call, &doc, f) != 0 || tx_run(tx, f, SQL_DOCUMENT_DELETE, "i", doc.n) < 0 ||
 		document_event(tx, EVENT_DOCUMENT_DELETED, &doc, (struct id){{0}}, f) != 0)
 		return -1;
-	jw_id(out, call, "docId", doc.id);
+	jw_id_of(out, call, "docId", KIND_DOCUMENT, doc.id);
 	jw_kbool(out, "deleted", true);
 	return 0;
 }

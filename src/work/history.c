@@ -24,7 +24,7 @@ struct reading {
 struct entry {
 	int64_t seq;
 	struct id id, item_id;
-	int64_t at, item_n, root_n, actor_n, verification;
+	int64_t at, item_n, root_n, actor_n, verification, run_n;
 	struct str title, seat, data;
 };
 
@@ -50,7 +50,7 @@ static int write_entry(struct json_writer *w, struct snapshot *s, struct call *c
 {
 	const json_t *credentials = json_object_get(data, "consumedCredentials");
 
-	jw_id(w, call, "id", e->id);
+	jw_kstr(w, "id", id_str(call->arena, e->id)); /* nothing resolves a prefix of it */
 	jw_id(w, call, "itemId", e->item_id);
 	jw_kstr(w, "title", e->title);
 	jw_kstr(w, "from", json_member_str(data, "from"));
@@ -63,14 +63,8 @@ static int write_entry(struct json_writer *w, struct snapshot *s, struct call *c
 		jw_key(w, "consumedCredentials");
 		jw_json(w, credentials);
 	}
-	if (!call->caller->sees_actors)
-		return 0;
-	if (actor_write(w, s, call, "actor", e->actor_n, e->seat, f) != 0)
-		return -1;
-	jw_kobject(w, "verification");
-	jw_ktext(w, "status", verification_name((enum verification)e->verification));
-	jw_object_end(w);
-	return 0;
+	verification_write(w, call, (enum verification)e->verification, STR_NONE, STR_NONE);
+	return actor_write(w, s, call, "actor", e->actor_n, e->run_n, e->seat, f);
 }
 
 static void read_entry(const struct query *q, struct entry *out)
@@ -87,6 +81,7 @@ static void read_entry(const struct query *q, struct entry *out)
 		.verification = col_int(q, 8),
 		.seat = col_str(q, 9),
 		.data = col_str(q, 10),
+		.run_n = col_int(q, 11),
 	};
 }
 
@@ -125,7 +120,8 @@ static int take(struct reading *r, const struct entry *e, struct failure *f)
 
 /* An id that a later item got again would show a stranger's past: the entity settles whose event it is. */
 #define ENTRY_COLUMNS \
-	"SELECT e.seq, e.id, e.at, i.n, i.id, i.root_n, t.title, e.actor_n, e.verification, e.seat, e.data" \
+	"SELECT e.seq, e.id, e.at, i.n, i.id, i.root_n, t.title, e.actor_n, e.verification, e.seat, e.data," \
+	" e.run_n" \
 	" FROM event e JOIN item i ON i.n = e.item_n AND i.id = e.entity_id JOIN item_text t ON t.n = i.n"
 #define TRANSITIONED "5"
 

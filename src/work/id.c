@@ -61,6 +61,58 @@ static int fail_ambiguous(struct failure *f, struct str text, const struct id *i
 	return -1;
 }
 
+/* How many leading hex digits two ids share. */
+static size_t shared_digits(struct id a, struct id b)
+{
+	size_t i = 0;
+
+	while (i < sizeof(a.b) && a.b[i] == b.b[i])
+		i++;
+	return i == sizeof(a.b) ? 2 * i : 2 * i + ((a.b[i] ^ b.b[i]) < 0x10);
+}
+
+#define LEAST_DIGITS 8
+
+/* Only rows that share the first eight digits can make the prefix longer, and of those there are few. */
+static int digits_needed(struct call *call, enum id_kind kind, struct id id, size_t *out, struct failure *f)
+{
+	struct id low = {{0}};
+	struct id high;
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	memset(high.b, 0xff, sizeof(high.b));
+	memcpy(low.b, id.b, LEAST_DIGITS / 2);
+	memcpy(high.b, id.b, LEAST_DIGITS / 2);
+	if (query(call->snapshot, &q, f, kinds[kind].sql, "bb", low, high) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		size_t shared = shared_digits(id, col_id(&q, 1));
+
+		if (shared < 2 * sizeof(id.b) && shared >= *out && caller_reads_root(call->caller, col_int(&q, 2)))
+			*out = shared + 1;
+	}
+	return rc;
+}
+
+struct str id_shown(struct call *call, enum id_kind kind, struct id id)
+{
+	struct str text = id_str(call->arena, id);
+	size_t digits = LEAST_DIGITS;
+	struct failure f;
+
+	if (!call->short_ids || call->snapshot == NULL)
+		return text;
+	failure_init(&f, call->arena);
+	/* What cannot be found out makes the id longer, not the answer a failure. */
+	if (digits_needed(call, kind, id, &digits, &f) != 0)
+		return text;
+	text.n = 0;
+	for (size_t seen = 0; seen < digits; text.n++)
+		seen += text.p[text.n] != '-';
+	return text;
+}
+
 int id_resolve(struct snapshot *s, struct call *call, enum id_kind kind, struct str text, struct str path,
 	int64_t *out_n, struct failure *f)
 {

@@ -47,16 +47,6 @@ static bool wants(const struct arg_strs *fields, const char *name)
 	return fields_have(fields->v, fields->n, name);
 }
 
-static int write_verification(struct json_writer *w, struct call *call, const struct note *note)
-{
-	if (!call->caller->sees_actors)
-		return 0;
-	jw_kobject(w, "verification");
-	jw_ktext(w, "status", verification_name(note->verification));
-	jw_object_end(w);
-	return 0;
-}
-
 /* Members asked for that are not the text itself. */
 static int write_extras(struct json_writer *w, struct snapshot *s, struct call *call, const struct note *note,
 	const struct arg_strs *fields, struct failure *f)
@@ -66,8 +56,9 @@ static int write_extras(struct json_writer *w, struct snapshot *s, struct call *
 	if (wants(fields, "modifiedAt"))
 		jw_ktime(w, "modifiedAt", note->modified_at);
 	if (wants(fields, "verification"))
-		(void)write_verification(w, call, note);
-	return wants(fields, "actor") ? actor_write(w, s, call, "actor", note->actor_n, note->seat, f) : 0;
+		verification_write(w, call, note->verification, note->verifier, note->verification_reason);
+	return wants(fields, "actor") ? actor_write(w, s, call, "actor", note->actor_n, note->run_n, note->seat, f)
+				      : 0;
 }
 
 /* sha256 and headings, which come from the text but are not it. */
@@ -81,7 +72,7 @@ static void write_digests(struct json_writer *w, struct snapshot *s, const struc
 
 static void write_meta(struct json_writer *w, struct call *call, const struct note *note, const struct item *item)
 {
-	jw_id(w, call, "id", note->id);
+	jw_id_of(w, call, "id", KIND_NOTE, note->id);
 	if (item != NULL)
 		jw_id(w, call, "itemId", item->id);
 	jw_kstr(w, "key", note->key);
@@ -349,7 +340,7 @@ static int fail_hidden(struct call *call, const struct item *item, const struct 
 }
 
 SQL(SQL_REVISION,
-	"SELECT version, role, body, is_filled, actor_n, verification, seat, written_at FROM note_revision"
+	"SELECT version, role, body, is_filled, actor_n, verification, seat, written_at, run_n FROM note_revision"
 	" WHERE note_n = $1 AND version = $2");
 
 /* `note` becomes what it was in that version. */
@@ -375,8 +366,10 @@ static int load_revision(struct snapshot *s, int64_t version, struct note *note,
 	note->is_filled = col_int(&q, 3) != 0;
 	note->actor_n = col_int(&q, 4);
 	note->verification = (enum verification)col_int(&q, 5);
+	note->verifier = note->verification_reason = STR_NONE; /* not kept of earlier versions */
 	note->seat = col_str(&q, 6);
 	note->modified_at = col_int(&q, 7);
+	note->run_n = col_int(&q, 8);
 	return 0;
 }
 
@@ -430,18 +423,18 @@ int note_get(struct snapshot *s, struct call *call, const struct note_get_args *
 /* ---- revisions ---- */
 
 SQL(SQL_REVISIONS,
-	"SELECT version, role, body, actor_n, seat, written_at FROM note_revision"
+	"SELECT version, role, body, actor_n, seat, written_at, run_n FROM note_revision"
 	" WHERE note_n = $1 AND version < $2 ORDER BY version DESC");
 
 static int write_revision(struct json_writer *w, struct snapshot *s, struct call *call, int64_t version,
-	enum role role, int64_t chars, int64_t at, int64_t actor_n, struct str seat, struct failure *f)
+	enum role role, int64_t chars, int64_t at, int64_t actor_n, int64_t run_n, struct str seat, struct failure *f)
 {
 	jw_object_begin(w);
 	jw_kint(w, "version", version);
 	jw_ktext(w, "role", role_name(role));
 	jw_kint(w, "bodyLength", chars);
 	jw_ktime(w, "writtenAt", at);
-	if (actor_write(w, s, call, "actor", actor_n, seat, f) != 0)
+	if (actor_write(w, s, call, "actor", actor_n, run_n, seat, f) != 0)
 		return -1;
 	jw_object_end(w);
 	return 0;
@@ -471,6 +464,7 @@ int note_revisions(struct snapshot *s, struct call *call, const struct note_revi
 	jw_karray(out, "revisions");
 	if (before > note.version) {
 		if (write_revision(out, s, call, note.version, note.role, note.chars, note.modified_at, note.actor_n,
+			    note.run_n,
 			    note.seat, f) != 0)
 			return -1;
 		returned = 1;
@@ -481,7 +475,8 @@ int note_revisions(struct snapshot *s, struct call *call, const struct note_revi
 	while ((rc = query_next(&q, f)) == 1 && returned < limit) {
 		last = col_int(&q, 0);
 		if (write_revision(out, s, call, last, (enum role)col_int(&q, 1),
-			    (int64_t)utf8_count(col_str(&q, 2)), col_int(&q, 5), col_int(&q, 3), col_str(&q, 4),
+			    (int64_t)utf8_count(col_str(&q, 2)), col_int(&q, 5), col_int(&q, 3), col_int(&q, 6),
+			    col_str(&q, 4),
 			    f) != 0)
 			return -1;
 		returned++;

@@ -4,11 +4,10 @@
 #include "base/limits.h"
 #include "work/body.h"
 #include "work/note_gate.h"
-#include "work/report.h"
 
 #define NOTE_COLUMNS \
 	"SELECT n, item_n, id, key, role, version, chars, is_filled, created_at, modified_at, actor_n," \
-	" verification, seat FROM note"
+	" verification, seat, run_n, verifier, verification_reason FROM note"
 SQL(SQL_NOTE, NOTE_COLUMNS " WHERE n = $1");
 SQL(SQL_NOTE_BY_KEY, NOTE_COLUMNS " WHERE item_n = $1 AND key = $2");
 SQL(SQL_NOTE_BODY, "SELECT body FROM note_body WHERE n = $1");
@@ -33,6 +32,9 @@ static int load_one(struct query *q, struct note *out, struct failure *f)
 		.actor_n = col_int(q, 10),
 		.verification = (enum verification)col_int(q, 11),
 		.seat = col_str(q, 12),
+		.run_n = col_int(q, 13),
+		.verifier = col_str(q, 14),
+		.verification_reason = col_str(q, 15),
 	};
 	return 1;
 }
@@ -414,9 +416,9 @@ static int store(const struct writing *w, enum role role, struct str body, struc
 	if (!unchanged)
 		rc = w->exists ? overwrite(w, role, body, f)
 			       : note_insert(w->tx, w->call, &w->item, w->key, role, body, &id, f);
-	if (rc != 0 || claim_touch(w->tx, w->call, &w->item, f) != 0 || run_touch(w->tx, w->call, f) != 0)
+	if (rc != 0 || claim_touch(w->tx, w->call, &w->item, f) != 0)
 		return -1;
-	jw_id(out, w->call, "id", id);
+	jw_id_of(out, w->call, "id", KIND_NOTE, id);
 	jw_kint(out, "version", !w->exists ? 1 : unchanged ? w->old.version : w->old.version + 1);
 	jw_kbool(out, "created", !w->exists);
 	jw_kbool_opt(out, "unchanged", unchanged == 1);

@@ -91,7 +91,9 @@ struct note {
 	int64_t created_at, modified_at;
 	int64_t actor_n;
 	enum verification verification;
-	struct str seat; /* absent: none */
+	struct str verifier, verification_reason; /* absent: none */
+	int64_t run_n;				  /* 0: none */
+	struct str seat;			  /* absent: none */
 };
 /* 1 found, 0 not, -1 failure. */
 int note_load(struct snapshot *s, int64_t n, struct note *out, struct failure *f);

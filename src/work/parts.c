@@ -160,7 +160,7 @@ SQL(SQL_NOTE_METAS, "SELECT id, key, role, version, chars, is_filled FROM note W
 static void note_write(struct json_writer *w, struct call *call, struct note_meta *note)
 {
 	jw_object_begin(w);
-	jw_id(w, call, "id", note->id);
+	jw_id_of(w, call, "id", KIND_NOTE, note->id);
 	jw_kstr(w, "key", note->key);
 	jw_ktext(w, "role", role_name(note->role));
 	jw_kint(w, "version", note->version);
@@ -255,7 +255,7 @@ static int edges_write(struct json_writer *w, struct snapshot *s, struct call *c
 			jw_karray(w, key);
 		any = true;
 		jw_object_begin(w);
-		jw_id(w, call, "depId", col_id(&q, 0));
+		jw_id_of(w, call, "depId", KIND_DEPENDENCY, col_id(&q, 0));
 		if (caller_reads_root(call->caller, col_int(&q, 2)))
 			jw_id(w, call, "id", col_id(&q, 1));
 		else
@@ -311,7 +311,7 @@ int parts_write(struct json_writer *w, struct snapshot *s, struct call *call, co
 		claim_state_write(w, item, s->now);
 	else if ((parts & PART_CLAIM) && claim_write(w, s, call, item, f) != 0)
 		return -1;
-	return (parts & PART_CREATED_BY) ? actor_write(w, s, call, "createdBy", item->created_by, STR_NONE, f) : 0;
+	return (parts & PART_CREATED_BY) ? actor_write(w, s, call, "createdBy", item->created_by, 0, STR_NONE, f) : 0;
 }
 
 /* ---- rows ---- */

@@ -59,7 +59,7 @@ int report_post(struct tx *tx, struct call *call, const struct report_post_args 
 		tx_run(tx, f, SQL_RUN_ACTIVE, "ii", run.n, s->now) < 0 ||
 		(in->kind.v == REPORT_RETROSPECTIVE && tx_run(tx, f, SQL_RUN_LOOK_BACK, "is", run.n, body) < 0))
 		return -1;
-	jw_id(out, call, "reportId", id);
+	jw_id_of(out, call, "reportId", KIND_REPORT, id);
 	return post_event(tx, &run, id, in, f);
 }
 
@@ -96,7 +96,7 @@ int report_decide(struct tx *tx, struct call *call, const struct report_decide_a
 		event_add(tx, EVENT_REPORT_DECIDED, run.root_n, run.scope_n, id,
 			str_printf(s->arena, "{\"reportId\":\"%.*s\"}", STRF(id_str(s->arena, id))), f) != 0)
 		return -1;
-	jw_id(out, call, "reportId", id);
+	jw_id_of(out, call, "reportId", KIND_REPORT, id);
 	jw_ktime(out, "decidedAt", s->now);
 	return 0;
 }

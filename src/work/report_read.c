@@ -67,7 +67,7 @@ int scope_tally(struct snapshot *s, int64_t root_n, int64_t scope_n, struct tall
 }
 
 SQL(SQL_ACTIVE_ITEMS, /* by item_ready */
-	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL LIMIT $3");
+	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND root_n <> n AND role <> 3 LIMIT $3");
 
 /* 1 when a required note of the item's phase is not filled. */
 static int is_stalled(struct snapshot *s, struct call *call, const struct item *item, struct failure *f)
@@ -99,7 +99,7 @@ static int count_stalled(struct snapshot *s, struct call *call, const struct run
 			if (run->scope_n != 0)
 				stalled = item_is_below(s, col_int(&q, 0), run->scope_n, f);
 			if (stalled == 1)
-				stalled = item_load(s, col_int(&q, 0), &item, f);
+				stalled = item_load_ref(s, col_int(&q, 0), &item, f);
 			if (stalled == 1)
 				stalled = is_stalled(s, call, &item, f);
 			if (stalled < 0)
@@ -146,7 +146,7 @@ static int write_board_row(struct json_writer *w, struct snapshot *s, struct cal
 		count_stalled(s, call, run, &stalled, f) != 0)
 		return -1;
 	jw_object_begin(w);
-	jw_id(w, call, "runId", run->id);
+	jw_id_of(w, call, "runId", KIND_RUN, run->id);
 	jw_kstr(w, "title", run->title);
 	jw_ktext(w, "kind", word_text(run_kind_words, run->kind));
 	if (write_scope(w, s, call, run, f) != 0)
@@ -245,7 +245,7 @@ static int write_seats(struct json_writer *w, struct snapshot *s, struct call *c
 	jw_karray(w, "seats");
 	while ((rc = query_next(&q, f)) == 1) {
 		jw_object_begin(w);
-		jw_id(w, call, "seatId", col_id(&q, 0));
+		jw_id_of(w, call, "seatId", KIND_SEAT, col_id(&q, 0));
 		jw_kstr(w, "seat", col_str(&q, 1));
 		jw_kstr_opt(w, "label", col_str(&q, 2));
 		jw_ktime(w, "expiresAt", col_int(&q, 3));
@@ -265,7 +265,7 @@ static int write_run(struct json_writer *w, struct snapshot *s, struct call *cal
 	if (item_load(s, run->root_n, &root, f) != 1)
 		return -1;
 	jw_kobject(w, "run");
-	jw_id(w, call, "runId", run->id);
+	jw_id_of(w, call, "runId", KIND_RUN, run->id);
 	jw_id(w, call, "rootId", root.id);
 	jw_kstr(w, "title", run->title);
 	jw_ktext(w, "kind", word_text(run_kind_words, run->kind));
@@ -286,16 +286,16 @@ static int write_run(struct json_writer *w, struct snapshot *s, struct call *cal
 
 #define REPORT_COLUMNS \
 	"SELECT x.n, x.id, r.id, x.kind, x.body, x.needs_decision, x.created_at, x.decided_at, x.decision, x.seat," \
-	" x.actor_n FROM run_report x JOIN run r ON r.n = x.run_n"
+	" x.actor_n, x.run_n FROM run_report x JOIN run r ON r.n = x.run_n"
 SQL(SQL_REPORTS, REPORT_COLUMNS " WHERE x.run_n = $1 AND x.n < $2 ORDER BY x.n DESC LIMIT $3");
 
 static int write_report(struct json_writer *w, struct snapshot *s, struct call *call, const struct query *q,
 	bool with_run, struct failure *f)
 {
 	jw_object_begin(w);
-	jw_id(w, call, "reportId", col_id(q, 1));
+	jw_id_of(w, call, "reportId", KIND_REPORT, col_id(q, 1));
 	if (with_run)
-		jw_id(w, call, "runId", col_id(q, 2));
+		jw_id_of(w, call, "runId", KIND_RUN, col_id(q, 2));
 	jw_ktext(w, "kind", word_text(report_kind_words, col_int(q, 3)));
 	jw_kstr(w, "body", col_str(q, 4));
 	jw_kbool_opt(w, "needsDecision", !with_run && col_int(q, 5) != 0);
@@ -304,7 +304,8 @@ static int write_report(struct json_writer *w, struct snapshot *s, struct call *
 		jw_ktime(w, "decidedAt", col_int(q, 7));
 	jw_kstr_opt(w, "decision", col_str(q, 8));
 	jw_kstr_opt(w, "seat", col_str(q, 9));
-	if (actor_write(w, s, call, "actor", col_int(q, 10), col_str(q, 9), f) != 0)
+	if (actor_write(w, s, call, "actor", col_int(q, 10), col_is_null(q, 9) ? 0 : col_int(q, 11), col_str(q, 9), f) !=
+		0)
 		return -1;
 	jw_object_end(w);
 	return 0;

@@ -148,7 +148,7 @@ int run_open(struct tx *tx, struct call *call, const struct run_open_args *in, s
 			run.pinned_version == 0 ? NULL : &run.pinned_version, s->now, actor_n) < 0 ||
 		run_event(tx, EVENT_RUN_OPENED, &run, f) != 0)
 		return -1;
-	jw_id(out, call, "runId", run.id);
+	jw_id_of(out, call, "runId", KIND_RUN, run.id);
 	jw_ktext(out, "state", "open");
 	jw_kint_opt(out, "pinnedConfigVersion", run.pinned_version);
 	return 0;
@@ -231,6 +231,23 @@ static int new_principal(struct tx *tx, struct id *out_id, int64_t *out_n, struc
 	return tx_principal(tx, &actor, out_n, f);
 }
 
+/* What the log may keep of a new seat: everything but its token. */
+static int minted_event(struct tx *tx, const struct run *run, struct id id, struct str seat, int64_t until,
+	struct failure *f)
+{
+	struct json_writer w;
+	struct buf data;
+
+	buf_init(&data, tx->snapshot.arena, SIZE_MAX);
+	json_writer_init(&w, &data);
+	jw_object_begin(&w);
+	jw_kstr(&w, "seatId", id_str(tx->snapshot.arena, id));
+	jw_kstr(&w, "seat", seat);
+	jw_ktime(&w, "expiresAt", until);
+	jw_object_end(&w);
+	return event_add(tx, EVENT_RUN_SEAT_MINTED, run->root_n, run->scope_n, run->id, buf_str(&data), f);
+}
+
 int seat_issue(struct tx *tx, struct call *call, const struct seat_issue_args *in, struct json_writer *out,
 	struct failure *f)
 {
@@ -250,9 +267,9 @@ int seat_issue(struct tx *tx, struct call *call, const struct seat_issue_args *i
 	if (new_principal(tx, &id, &principal_n, f) != 0 || tx_next(tx, SEQ_RUN_SEAT, &n, f) != 0 ||
 		tx_run(tx, f, SQL_SEAT_ADD, "ibissxiii", n, id, run.n, in->seat.v, in->label.v,
 			((struct str){(const char *)digest, sizeof(digest)}), principal_n, s->now, until) < 0 ||
-		touch(tx, run.n, f) != 0)
+		minted_event(tx, &run, id, in->seat.v, until, f) != 0 || touch(tx, run.n, f) != 0)
 		return -1;
-	jw_id(out, call, "seatId", id);
+	jw_id_of(out, call, "seatId", KIND_SEAT, id);
 	jw_kstr(out, "seat", in->seat.v);
 	jw_ktime(out, "expiresAt", until);
 	call->once_members = str_printf(call->arena, "\"token\":\"%.*s\"", STRF(token));
@@ -333,7 +350,7 @@ static int write_retrospective(struct snapshot *s, struct call *call, const stru
 		(run->scope_n != 0 && item_load(s, run->scope_n, &scope, f) < 0))
 		return -1;
 	jw_kobject(out, "retrospective");
-	jw_id(out, call, "runId", run->id);
+	jw_id_of(out, call, "runId", KIND_RUN, run->id);
 	if (run->scope_n != 0)
 		jw_id(out, call, "scopeItemId", scope.id);
 	jw_kint(out, "itemsTerminal", tally.by_role[tally_index(ROLE_TERMINAL)]);
@@ -366,7 +383,7 @@ int run_close(struct tx *tx, struct call *call, const struct run_close_args *in,
 			in->summary.v) < 0 ||
 		run_event(tx, EVENT_RUN_CLOSED, &run, f) != 0)
 		return -1;
-	jw_id(out, call, "runId", run.id);
+	jw_id_of(out, call, "runId", KIND_RUN, run.id);
 	jw_ktext(out, "state", "closed");
 	jw_kint(out, "revokedSeats", revoked);
 	jw_kint(out, "releasedClaims", released);

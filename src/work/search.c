@@ -55,9 +55,11 @@ static void split(struct search *search)
 
 struct hit *search_hit(struct search *search, enum search_kind kind, int64_t n)
 {
-	for (size_t i = 0; i < search->hit_count; i++)
-		if (search->hits[i].kind == kind && search->hits[i].n == n)
-			return &search->hits[i];
+	int64_t key = 2 * n + (int64_t)kind;
+	const int64_t *place = int_map_find(&search->places, key);
+
+	if (place != NULL)
+		return &search->hits[*place];
 	if (search->hit_count == search->hit_cap) {
 		size_t cap = search->hit_cap == 0 ? 256 : search->hit_cap * 2;
 
@@ -65,7 +67,8 @@ struct hit *search_hit(struct search *search, enum search_kind kind, int64_t n)
 			cap * sizeof(*search->hits));
 		search->hit_cap = cap;
 	}
-	search->hits[search->hit_count] = (struct hit){.kind = kind, .n = n};
+	int_map_add(&search->places, key, (int64_t)search->hit_count);
+	search->hits[search->hit_count] = (struct hit){.kind = kind, .n = n, .field = "title", .snippet = STR("")};
 	return &search->hits[search->hit_count++];
 }
 
@@ -90,16 +93,48 @@ static int by_score(const void *a, const void *b)
 	return id_cmp(x->id, y->id);
 }
 
-static void fuse(struct search *search)
+SQL(SQL_SEARCH_ITEM, "SELECT id, n FROM item WHERE n = $1");
+SQL(SQL_SEARCH_NOTE, "SELECT id, item_n FROM note WHERE n = $1");
+
+static int identify(struct search *search, struct hit *hit, struct failure *f)
 {
-	for (size_t i = 0; i < search->hit_count; i++)
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(search->s, &q, f, hit->kind == SEARCH_ITEMS ? SQL_SEARCH_ITEM : SQL_SEARCH_NOTE, "i", hit->n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc == 1) {
+		hit->id = col_id(&q, 0);
+		hit->item_n = col_int(&q, 1);
+	}
+	return rc < 0 ? -1 : 0;
+}
+
+/* Ids break ties, but are looked up only for hits that may be kept: the best, and those level with the last of
+ * them. */
+static int fuse(struct search *search, struct failure *f)
+{
+	size_t n = search->hit_count;
+
+	for (size_t i = 0; i < n; i++)
 		score(&search->hits[i]);
-	if (search->hit_count > 1)
-		qsort(search->hits, search->hit_count, sizeof(*search->hits), by_score);
-	if (search->hit_count > LIMIT_SEARCH_HITS) {
+	if (n > 1)
+		qsort(search->hits, n, sizeof(*search->hits), by_score);
+	if (n > LIMIT_SEARCH_HITS) {
+		double last = search->hits[LIMIT_SEARCH_HITS - 1].score;
+
+		for (n = LIMIT_SEARCH_HITS; n < search->hit_count && search->hits[n].score >= last;)
+			n++;
 		search->hit_count = LIMIT_SEARCH_HITS;
 		search->is_truncated = true;
 	}
+	for (size_t i = 0; i < n; i++)
+		if (identify(search, &search->hits[i], f) != 0)
+			return -1;
+	if (n > 1)
+		qsort(search->hits, n, sizeof(*search->hits), by_score);
+	return 0;
 }
 
 /* ---- looking ---- */
@@ -114,10 +149,6 @@ static bool wants(const struct search *search, enum search_kind kind)
 
 static int look(struct search *search, enum analyser analyser, size_t *found, struct failure *f)
 {
-	const struct str *terms = analyser == ANALYSER_TRIGRAM ? search->long_terms : search->terms;
-	size_t n = analyser == ANALYSER_TRIGRAM ? search->long_count : search->term_count;
-
-	search->queries[analyser] = index_query(search->call->arena, terms, n);
 	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++)
 		if (wants(search, kind) && search_ranked(search, kind, analyser, found, f) != 0)
 			return -1;
@@ -141,6 +172,22 @@ static int scan(struct search *search, struct failure *f)
 	return 0;
 }
 
+/* ASCII is compared as it stands; for other letters the store folds texts and terms. */
+static int fold_parts(struct search *search, struct failure *f)
+{
+	search->parts = search->long_terms;
+	for (size_t i = 0; i < search->long_count; i++)
+		for (size_t k = 0; k < search->long_terms[i].n; k++)
+			search->is_folded = search->is_folded || (unsigned char)search->long_terms[i].p[k] >= 0x80;
+	if (!search->is_folded)
+		return 0;
+	search->parts = ARENA_ARRAY(search->call->arena, struct str, search->long_count);
+	for (size_t i = 0; i < search->long_count; i++)
+		if (index_fold(search->s, search->long_terms[i], &search->parts[i], f) != 0)
+			return -1;
+	return 0;
+}
+
 static int find_all(struct search *search, struct failure *f)
 {
 	enum match_mode mode = (enum match_mode)search->in->mode.v; /* unset: auto */
@@ -150,14 +197,14 @@ static int find_all(struct search *search, struct failure *f)
 		return fail_field(f, STR("query"), STR_NONE,
 			"matchMode substring needs a term of at least %d characters; auto looks for shorter ones",
 			TRIGRAM_CHARS);
-	if (mode != MATCH_TEXT && search->long_count > 0 && look(search, ANALYSER_TRIGRAM, &by_trigram, f) != 0)
+	if (mode != MATCH_TEXT && search->long_count > 0 &&
+		(fold_parts(search, f) != 0 || look(search, ANALYSER_TRIGRAM, &by_trigram, f) != 0))
 		return -1;
 	if (mode != MATCH_SUBSTRING && look(search, ANALYSER_TEXT, &by_text, f) != 0)
 		return -1;
 	if (mode == MATCH_AUTO && by_text == 0 && search->has_short_word && scan(search, f) != 0)
 		return -1;
-	fuse(search);
-	return 0;
+	return fuse(search, f);
 }
 
 /* ---- the answer ---- */
@@ -169,6 +216,12 @@ static int write_page(struct search *search, int64_t offset, struct json_writer 
 	struct str next = STR_NONE;
 	struct rows rows;
 
+	if (at < (int64_t)search->hit_count) {
+		size_t left = search->hit_count - (size_t)at;
+
+		if (search_snippets(search, search->hits + at, left < (size_t)limit ? left : (size_t)limit, f) != 0)
+			return -1;
+	}
 	rows_init(&rows, out, search->call);
 	jw_karray(out, "hits");
 	for (; at < (int64_t)search->hit_count && (int64_t)rows.n < limit; at++) {
@@ -218,7 +271,9 @@ int items_search(struct snapshot *s, struct call *call, const struct search_args
 		if (offset < 0 || offset > LIMIT_SEARCH_HITS)
 			return fail(f, FAIL_INVALID_CURSOR, "The cursor does not belong to this listing.");
 	}
+	int_map_init(&search.places, call->arena);
 	split(&search);
+	search.words = index_words(call->arena, search.terms, search.term_count);
 	if (open_search(&search, f) != 0 || find_all(&search, f) != 0)
 		return -1;
 	return write_page(&search, offset, out, f);

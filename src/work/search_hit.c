@@ -59,44 +59,122 @@ static bool mark_first(struct search *search, struct str text, struct str *out)
 	return false;
 }
 
-SQL(SQL_SCANNED_NOTE, "SELECT body FROM note_body WHERE n = $1");
+SQL(SQL_SEARCH_BODY, "SELECT body FROM note_body WHERE n = $1");
 
-static int scan_snippet(struct search *search, const struct hit *hit, const struct item *item, struct snippet *out,
-	struct failure *f)
+static int read_body(struct search *search, int64_t n, struct str *out, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	struct str text = STR("");
 	int rc;
 
-	*out = (struct snippet){.field = "title", .text = item->title};
-	if (hit->kind == SEARCH_ITEMS) {
-		if (!mark_first(search, item->title, &out->text) && mark_first(search, item->summary, &out->text))
-			out->field = "summary";
-		return 0;
-	}
-	if (query(search->s, &q, f, SQL_SCANNED_NOTE, "i", hit->n) != 0)
+	if (query(search->s, &q, f, SQL_SEARCH_BODY, "i", n) != 0)
 		return -1;
-	if ((rc = query_next(&q, f)) == 1)
-		text = col_str(&q, 0);
-	out->field = "body";
-	if (!mark_first(search, text, &out->text))
-		out->text = (struct str){text.p, utf8_cut(text, SNIPPET_BYTES)};
+	rc = query_next(&q, f);
+	if (rc == 1)
+		*out = col_str(&q, 0);
 	return rc < 0 ? -1 : 0;
 }
 
-static int find_snippet(struct search *search, const struct hit *hit, const struct item *item, struct snippet *out,
-	struct failure *f)
+static int scan_snippet(struct search *search, const struct item *item, struct hit *hit, struct failure *f)
 {
-	enum analyser analyser = hit->rank[LOOK_TEXT] > 0 ? ANALYSER_TEXT : ANALYSER_TRIGRAM;
-	const struct index index = {.kind = hit->kind, .analyser = analyser, .query = search->queries[analyser]};
+	struct str text = STR("");
+
+	hit->field = "title";
+	hit->snippet = item->title;
+	if (hit->kind == SEARCH_ITEMS) {
+		if (!mark_first(search, item->title, &hit->snippet) && mark_first(search, item->summary, &hit->snippet))
+			hit->field = "summary";
+		return 0;
+	}
+	if (read_body(search, hit->n, &text, f) != 0)
+		return -1;
+	hit->field = "body";
+	if (!mark_first(search, text, &hit->snippet))
+		hit->snippet = (struct str){text.p, utf8_cut(text, SNIPPET_BYTES)};
+	return 0;
+}
+
+/* What was found by its parts: the texts are looked into once more. */
+static bool mark_parts(struct search *search, struct str text, struct str folded, struct str *out)
+{
+	return search_mark(search->call->arena, text, folded, search->parts, search->long_count, out);
+}
+
+static int parts_snippet(struct search *search, const struct item *item, struct hit *hit, struct failure *f)
+{
+	struct str body = STR("");
+	struct str texts[INDEX_TEXTS] = {item->title, item->summary};
+	struct str folded[INDEX_TEXTS];
+	bool is_item = hit->kind == SEARCH_ITEMS;
+
+	if (!is_item && read_body(search, hit->n, &body, f) != 0)
+		return -1;
+	if (!is_item)
+		texts[0] = body;
+	for (size_t i = 0; i < INDEX_TEXTS; i++) {
+		folded[i] = texts[i];
+		if (search->is_folded && index_fold(search->s, texts[i], &folded[i], f) != 0)
+			return -1;
+	}
+	hit->field = is_item ? "title" : "body";
+	if (mark_parts(search, texts[0], folded[0], &hit->snippet) || !is_item)
+		return 0;
+	hit->field = "summary";
+	(void)mark_parts(search, texts[1], folded[1], &hit->snippet);
+	return 0;
+}
+
+static int read_snippets(struct search *search, enum search_kind kind, struct hit *hits, size_t n,
+	const int64_t *rows, size_t row_count, struct failure *f)
+{
+	const struct index index = {.kind = kind, .analyser = ANALYSER_TEXT, .query = search->words};
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
 	int rc;
 
-	if (hit->rank[LOOK_TEXT] == 0 && hit->rank[LOOK_TRIGRAM] == 0)
-		return scan_snippet(search, hit, item, out, f);
-	rc = index_snippet(search->s, &index, hit->n, out, f);
-	if (rc == 1)
-		out->text = shorten(search->call->arena, out->text);
-	return rc < 0 ? -1 : 0;
+	sql_init(&sql, search->call->arena);
+	index_snippets(&index, rows, row_count, &sql);
+	if (query_sql(search->s, &q, f, &sql) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		int64_t row = col_int(&q, 0);
+
+		for (size_t i = 0; i < n; i++) {
+			if (hits[i].kind != kind || hits[i].n != row)
+				continue;
+			hits[i].field = kind == SEARCH_NOTES ? "body" : col_int(&q, 2) == 0 ? "title" : "summary";
+			hits[i].snippet = shorten(search->call->arena, col_str(&q, 1));
+		}
+	}
+	return rc;
+}
+
+int search_snippets(struct search *search, struct hit *hits, size_t n, struct failure *f)
+{
+	int64_t rows[LIMIT_SEARCH_HITS];
+
+	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++) {
+		/* Without conditions all lie within the newest matches; else any number may lie between two. */
+		size_t most = search_has_conditions(search, kind) ? 1 : LIMIT_SEARCH_HITS;
+		size_t count = 0;
+
+		for (size_t i = 0; i < n; i++) {
+			if (hits[i].kind == kind && hits[i].rank[LOOK_TEXT] > 0)
+				rows[count++] = hits[i].n;
+			if (count == 0 || (count < most && i + 1 < n))
+				continue;
+			if (read_snippets(search, kind, hits, n, rows, count, f) != 0)
+				return -1;
+			count = 0;
+		}
+	}
+	return 0;
+}
+
+static int find_snippet(struct search *search, const struct item *item, struct hit *hit, struct failure *f)
+{
+	if (hit->rank[LOOK_TEXT] > 0)
+		return 0;
+	return hit->rank[LOOK_TRIGRAM] > 0 ? parts_snippet(search, item, hit, f) : scan_snippet(search, item, hit, f);
 }
 
 /* ---- members ---- */
@@ -139,15 +217,14 @@ static void write_ranks(struct search *search, const struct hit *hit, struct jso
 	jw_kint(out, "rrfK", RRF_K);
 }
 
-int search_write_hit(struct search *search, const struct hit *hit, struct json_writer *out, struct failure *f)
+int search_write_hit(struct search *search, struct hit *hit, struct json_writer *out, struct failure *f)
 {
-	struct snippet snippet = {.field = "title", .text = STR("")};
 	struct item item;
 
-	if (item_load(search->s, hit->item_n, &item, f) < 0 || find_snippet(search, hit, &item, &snippet, f) != 0)
+	if (item_load(search->s, hit->item_n, &item, f) < 0 || find_snippet(search, &item, hit, f) != 0)
 		return -1;
 	jw_ktext(out, "kind", hit->kind == SEARCH_ITEMS ? "item" : "note");
-	jw_id(out, search->call, "id", hit->id);
+	jw_id_of(out, search->call, "id", hit->kind == SEARCH_ITEMS ? KIND_ITEM : KIND_NOTE, hit->id);
 	if (hit->kind == SEARCH_NOTES && write_note(search, hit, &item, out, f) != 0)
 		return -1;
 	jw_kstr(out, "title", item.title);
@@ -157,8 +234,8 @@ int search_write_hit(struct search *search, const struct hit *hit, struct json_w
 		if (item.parent_n != 0)
 			jw_id(out, search->call, "parentId", item.parent_id);
 	}
-	jw_ktext(out, "field", snippet.field);
-	jw_kstr(out, "snippet", snippet.text);
+	jw_ktext(out, "field", hit->field);
+	jw_kstr(out, "snippet", hit->snippet);
 	write_ranks(search, hit, out);
 	if (fields_have(search->in->fields.v, search->in->fields.n, "ancestors"))
 		return ancestors_write(out, search->s, search->call, item.parent_n, f);

@@ -1,38 +1,56 @@
 /* work/search_index.h - inside search: the index of the store at hand. Its SQL is the dialect's own, so each store
  * has its file: search_sqlite.c.
  *
- * A query is begun by index_matches, which names item i, for notes note x, and item_text t when asked for, and ends
- * in a WHERE with the match; conditions follow; then index_matches_end. */
+ * The text analyser finds words and ranks them. The other one finds parts of words (ANALYSER_TRIGRAM, its name
+ * towards callers): its index says which rows may hold them, and what it gives is their texts, to be looked into. */
 #ifndef DAIS_WORK_SEARCH_INDEX_H
 #define DAIS_WORK_SEARCH_INDEX_H
 
 #include "work/search.h"
 
 enum analyser { ANALYSER_TRIGRAM, ANALYSER_TEXT, ANALYSER_COUNT };
-/* Terms of fewer code points are in no trigram. */
+/* Terms of fewer code points are in no index of parts. */
 #define TRIGRAM_CHARS 3
+#define INDEX_TEXTS 2 /* title and summary, or body */
 
 struct index {
 	enum search_kind kind;
 	enum analyser analyser;
-	struct str query; /* of index_query */
-	bool with_text;	  /* conditions name t */
+	struct str query; /* of index_words or index_parts */
+	bool is_folded;	  /* parts: texts as index_fold gives them */
 };
 
 /* Every term as a phrase, all of them wanted. */
-struct str index_query(struct arena *arena, const struct str *terms, size_t n);
-
-/* Columns row, id (of the item or note), item row, note key or '', score (lower is better); newest row first, so that
- * only those are scored which are taken. */
-void index_matches(const struct index *index, struct sql *sql);
-void index_matches_end(const struct index *index, struct sql *sql);
-
-/* What was matched of row `n`, with <mark> around it; 1 found, 0 the row does not match, -1 failure. */
-struct snippet {
-	const char *field; /* title, summary or body */
-	struct str text;
-};
-int index_snippet(struct snapshot *s, const struct index *index, int64_t n, struct snippet *out,
+struct str index_words(struct arena *arena, const struct str *terms, size_t n);
+/* What finds every row that holds all these parts of words, and some that do not. */
+int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
 	struct failure *f);
+/* Characters of `text` without their case, one for one. */
+int index_fold(struct snapshot *s, struct str text, struct str *out, struct failure *f);
+
+/* How the conditions on item i, for notes note x, and item_text t when they name it, meet the matches. */
+enum scope_way {
+	SCOPE_ALL,    /* there are none */
+	SCOPE_JOINED, /* each match is looked up: good while most of them pass */
+	SCOPE_LISTED, /* the rows that pass are listed once: good while they are few, and never worse than that */
+};
+struct index_scope {
+	enum scope_way way;
+	bool has_owner; /* columns 2, 3 are wanted */
+	bool with_text; /* conditions name t */
+	int64_t first, last; /* rows outside are not looked at */
+	void (*add)(void *context, struct sql *sql); /* appends the conditions */
+	void *context;
+};
+/* Columns: row, score (text analyser; lower is better), item row, note key or '', then INDEX_TEXTS texts (parts);
+ * newest row first, so that only those are scored which are taken. */
+void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql);
+/* The row of the match that `skip` newer ones precede. */
+void index_nth(const struct index *index, int64_t skip, struct sql *sql);
+/* First and last row that pass, and how many there are, counted up to `most`. */
+void index_extent(enum search_kind kind, const struct index_scope *scope, int64_t most, struct sql *sql);
+
+/* What of these rows the text analyser matched. Columns: row, text with <mark> around it, number of the text it is. */
+void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql);
 
 #endif

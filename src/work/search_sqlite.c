@@ -1,113 +1,320 @@
 /* The search index in SQLite: FTS5, two analysers over each source. */
 #include "work/search_index.h"
 
-/* The index leads (CROSS JOIN keeps the order): its matches are looked up, never the items in it. */
-#define ITEM_FROM(table) " FROM " table " CROSS JOIN item i ON i.n = " table ".rowid"
-#define NOTE_FROM(table) \
-	" FROM " table " CROSS JOIN note x ON x.n = " table ".rowid CROSS JOIN item i ON i.n = x.item_n"
+#include "store/analyse.h"
+
+#include <stdlib.h>
+
+/* Of the grams of a query as many are weighed, and as many of those looked up: more would only spare looking into
+ * texts that hold these and not the rest, and a gram that is in most texts spares none. */
+#define MOST_GRAMS 12
+#define MOST_ASKED 3
+/* A gram is weighed by where its match number WEIGHED is; what has fewer is enough alone. */
+#define WEIGHED 100
+/* Looking into a text costs as much as this many steps through the index. */
+#define STEPS_PER_TEXT 30
 
 static const struct {
-	const char *matches, *match, *matches_end;
-} texts[2][ANALYSER_COUNT] = {
-#define TEXTS(table, from, id, key) \
-	{ \
-		"SELECT " table ".rowid, " id ", i.n, " key ", bm25(" table ")" from(table), \
-			" WHERE " table " MATCH ", " ORDER BY " table ".rowid DESC", \
-	}
+	const char *table, *texts[INDEX_TEXTS];
+} indexes[2][ANALYSER_COUNT] = {
 	[SEARCH_ITEMS] =
 		{
-			[ANALYSER_TRIGRAM] = TEXTS("item_fts_trigram", ITEM_FROM, "i.id", "''"),
-			[ANALYSER_TEXT] = TEXTS("item_fts_text", ITEM_FROM, "i.id", "''"),
+			[ANALYSER_TRIGRAM] = {"item_fts_grams", {"title", "summary"}},
+			[ANALYSER_TEXT] = {"item_fts_text"},
 		},
 	[SEARCH_NOTES] =
 		{
-			[ANALYSER_TRIGRAM] = TEXTS("note_fts_trigram", NOTE_FROM, "x.id", "x.key"),
-			[ANALYSER_TEXT] = TEXTS("note_fts_text", NOTE_FROM, "x.id", "x.key"),
+			[ANALYSER_TRIGRAM] = {"note_fts_grams", {"body"}},
+			[ANALYSER_TEXT] = {"note_fts_text"},
 		},
-#undef TEXTS
 };
 
-struct str index_query(struct arena *arena, const struct str *terms, size_t n)
+/* ---- queries ---- */
+
+static void quote(struct buf *out, struct str text)
+{
+	buf_add_str(out, out->n == 0 ? STR("\"") : STR(" \""));
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '"')
+			buf_add_char(out, '"');
+		buf_add_char(out, text.p[i]);
+	}
+	buf_add_char(out, '"');
+}
+
+static struct str chars(struct str text, size_t from, size_t n)
+{
+	size_t start = utf8_offset(text, from);
+
+	return (struct str){text.p + start, utf8_offset(text, from + n) - start};
+}
+
+struct str index_words(struct arena *arena, const struct str *terms, size_t n)
 {
 	struct buf out;
 
 	buf_init(&out, arena, SIZE_MAX);
-	for (size_t i = 0; i < n; i++) {
-		buf_add_str(&out, i == 0 ? STR("\"") : STR(" \""));
-		for (size_t k = 0; k < terms[i].n; k++) {
-			if (terms[i].p[k] == '"')
-				buf_add_char(&out, '"');
-			buf_add_char(&out, terms[i].p[k]);
-		}
-		buf_add_char(&out, '"');
-	}
+	for (size_t i = 0; i < n; i++)
+		quote(&out, terms[i]);
 	return buf_str(&out);
 }
 
-void index_matches(const struct index *index, struct sql *sql)
+/* ---- grams ---- */
+
+struct gram {
+	struct str query;
+	double matches; /* about */
+};
+struct grams {
+	struct gram v[MOST_GRAMS];
+	size_t n;
+};
+
+static void add_gram(struct arena *arena, struct grams *grams, struct str text, bool is_prefix)
 {
-	sql_add(sql, texts[index->kind][index->analyser].matches);
-	if (index->with_text)
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	quote(&out, text);
+	if (is_prefix)
+		buf_add_char(&out, '*');
+	for (size_t i = 0; i < grams->n; i++)
+		if (str_eq(grams->v[i].query, buf_str(&out)))
+			return;
+	grams->v[grams->n++] = (struct gram){.query = buf_str(&out)};
+}
+
+/* Grams side by side, and the last one; of a term that is shorter than a gram, the grams that begin with it. */
+static void add_grams(struct arena *arena, struct grams *grams, struct str term)
+{
+	size_t length = utf8_count(term);
+	bool is_short = length < GRAM_CHARS;
+	size_t step = is_short ? 1 : GRAM_CHARS;
+	size_t size = is_short ? TRIGRAM_CHARS : GRAM_CHARS;
+
+	for (size_t at = 0; grams->n < MOST_GRAMS; at += step) {
+		if (at + size > length)
+			at = length - size;
+		add_gram(arena, grams, chars(term, at, size), is_short);
+		if (at + size == length)
+			return;
+	}
+}
+
+static int weigh(struct snapshot *s, enum search_kind kind, int64_t newest, struct gram *gram, struct failure *f)
+{
+	struct index index = {.kind = kind, .analyser = ANALYSER_TRIGRAM, .query = gram->query};
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, s->arena);
+	index_nth(&index, WEIGHED, &sql);
+	if (query_sql(s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		return -1;
+	if (rc == 1)
+		gram->matches = (double)WEIGHED * (double)newest / (double)(newest - col_int(&q, 0) + 1);
+	return 0;
+}
+
+static int by_matches(const void *a, const void *b)
+{
+	const struct gram *x = a;
+	const struct gram *y = b;
+
+	return x->matches < y->matches ? -1 : x->matches > y->matches;
+}
+
+SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
+SQL(SQL_NEWEST_NOTE, "SELECT max(n) FROM note");
+
+int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
+	struct failure *f)
+{
+	struct grams grams = {.n = 0};
+	int64_t newest = 0;
+	struct buf query;
+
+	for (size_t i = 0; i < n && grams.n < MOST_GRAMS; i++)
+		add_grams(s->arena, &grams, terms[i]);
+	if (query_int(s, &newest, f, kind == SEARCH_NOTES ? SQL_NEWEST_NOTE : SQL_NEWEST_ITEM, "") < 0)
+		return -1;
+	for (size_t i = 0; grams.n > 1 && i < grams.n; i++)
+		if (weigh(s, kind, newest, &grams.v[i], f) != 0)
+			return -1;
+	if (grams.n > 1)
+		qsort(grams.v, grams.n, sizeof(*grams.v), by_matches);
+	buf_init(&query, s->arena, SIZE_MAX);
+	for (size_t i = 0; i < grams.n && i < MOST_ASKED; i++) {
+		if (grams.v[i].matches > STEPS_PER_TEXT * grams.v[0].matches)
+			break;
+		buf_add_str(&query, i == 0 ? STR("") : STR(" "));
+		buf_add_str(&query, grams.v[i].query);
+	}
+	*out = buf_str(&query);
+	return 0;
+}
+
+int index_fold(struct snapshot *s, struct str text, struct str *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, s->arena);
+	sql_add(&sql, "SELECT fold(");
+	sql_str(&sql, text);
+	sql_add(&sql, ")");
+	if (query_sql(s, &q, f, &sql) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc == 1)
+		*out = col_str(&q, 0);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- matches ---- */
+
+static void add_texts(const struct index *index, struct sql *sql)
+{
+	for (size_t i = 0; i < INDEX_TEXTS; i++) {
+		const char *column = indexes[index->kind][index->analyser].texts[i];
+
+		if (column == NULL)
+			continue;
+		sql_add(sql, index->is_folded ? ", fold(f." : ", f.");
+		sql_add(sql, column);
+		sql_add(sql, index->is_folded ? ")" : "");
+	}
+}
+
+/* The index leads (CROSS JOIN keeps the order): its matches are looked up, never the items in it. */
+static void add_owner(const struct index *index, const struct index_scope *scope, struct sql *sql)
+{
+	bool is_joined = scope->way == SCOPE_JOINED;
+
+	if (index->kind == SEARCH_NOTES && (is_joined || scope->has_owner))
+		sql_add(sql, " CROSS JOIN note x ON x.n = f.rowid");
+	if (is_joined)
+		sql_add(sql, index->kind == SEARCH_NOTES ? " CROSS JOIN item i ON i.n = x.item_n"
+							 : " CROSS JOIN item i ON i.n = f.rowid");
+	if (is_joined && scope->with_text)
 		sql_add(sql, " CROSS JOIN item_text t ON t.n = i.n");
-	sql_add(sql, texts[index->kind][index->analyser].match);
+}
+
+static void add_passing(enum search_kind kind, const struct index_scope *scope, struct sql *sql)
+{
+	sql_add(sql, kind == SEARCH_NOTES ? "SELECT x.n AS n FROM note x JOIN item i ON i.n = x.item_n"
+					  : "SELECT i.n AS n FROM item i");
+	if (scope->with_text)
+		sql_add(sql, " JOIN item_text t ON t.n = i.n");
+	sql_add(sql, " WHERE 1 = 1");
+	scope->add(scope->context, sql);
+}
+
+static void add_rows(const struct index_scope *scope, struct sql *sql)
+{
+	if (scope->first != 0) {
+		sql_add(sql, " AND f.rowid >= ");
+		sql_int(sql, scope->first);
+	}
+	if (scope->last != 0) {
+		sql_add(sql, " AND f.rowid <= ");
+		sql_int(sql, scope->last);
+	}
+}
+
+static void add_match(const struct index *index, struct sql *sql)
+{
+	const char *table = indexes[index->kind][index->analyser].table;
+
+	sql_add(sql, " WHERE f.");
+	sql_add(sql, table);
+	sql_add(sql, " MATCH ");
 	sql_str(sql, index->query);
 }
 
-void index_matches_end(const struct index *index, struct sql *sql)
+void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql)
 {
-	sql_add(sql, texts[index->kind][index->analyser].matches_end);
+	const char *table = indexes[index->kind][index->analyser].table;
+	bool is_note = index->kind == SEARCH_NOTES;
+
+	sql_add(sql, "SELECT f.rowid, ");
+	if (index->analyser == ANALYSER_TEXT) {
+		sql_add(sql, "rank_words(f.");
+		sql_add(sql, table);
+		sql_add(sql, ")");
+	} else {
+		sql_add(sql, "0");
+	}
+	if (scope->has_owner)
+		sql_add(sql, is_note ? ", x.item_n, x.key" : ", f.rowid, ''");
+	else
+		sql_add(sql, ", 0, ''");
+	add_texts(index, sql);
+	sql_add(sql, " FROM ");
+	sql_add(sql, table);
+	sql_add(sql, " f");
+	add_owner(index, scope, sql);
+	add_match(index, sql);
+	add_rows(scope, sql);
+	if (scope->way == SCOPE_JOINED)
+		scope->add(scope->context, sql);
+	if (scope->way == SCOPE_LISTED) {
+		/* The plus keeps it a test of each match; else the index would be asked anew for every row. */
+		sql_add(sql, " AND +f.rowid IN (");
+		add_passing(index->kind, scope, sql);
+		sql_add(sql, ")");
+	}
+	sql_add(sql, " ORDER BY f.rowid DESC");
+}
+
+void index_nth(const struct index *index, int64_t skip, struct sql *sql)
+{
+	sql_add(sql, "SELECT f.rowid FROM ");
+	sql_add(sql, indexes[index->kind][index->analyser].table);
+	sql_add(sql, " f");
+	add_match(index, sql);
+	sql_add(sql, " ORDER BY f.rowid DESC LIMIT 1 OFFSET ");
+	sql_int(sql, skip);
+}
+
+void index_extent(enum search_kind kind, const struct index_scope *scope, int64_t most, struct sql *sql)
+{
+	sql_add(sql, "SELECT min(n), max(n), count(*) FROM (");
+	add_passing(kind, scope, sql);
+	sql_add(sql, " LIMIT ");
+	sql_int(sql, most);
+	sql_add(sql, ") AS passing");
 }
 
 /* ---- snippets ---- */
 
-/* A token of the trigram index is one step of a character: 64 is the most that FTS5 takes. */
-#define SNIPPET(table, column, tokens) "snippet(" table ", " column ", '<mark>', '</mark>', '…', " tokens ")"
-#define ITEM_SNIPPET(table, tokens) \
-	"SELECT " SNIPPET(table, "0", tokens) ", " SNIPPET(table, "1", tokens) ", title FROM " table \
-	" WHERE " table " MATCH $1 AND rowid = $2"
-#define NOTE_SNIPPET(table, tokens) \
-	"SELECT " SNIPPET(table, "0", tokens) " FROM " table " WHERE " table " MATCH $1 AND rowid = $2"
-
-SQL(SQL_SNIPPET_ITEM_TEXT, ITEM_SNIPPET("item_fts_text", "32"));
-SQL(SQL_SNIPPET_ITEM_TRIGRAM, ITEM_SNIPPET("item_fts_trigram", "64"));
-SQL(SQL_SNIPPET_NOTE_TEXT, NOTE_SNIPPET("note_fts_text", "32"));
-SQL(SQL_SNIPPET_NOTE_TRIGRAM, NOTE_SNIPPET("note_fts_trigram", "64"));
-
-static size_t count_marks(struct str text)
+/* One walk over the matches for all of them: to find one match among many costs as much as to pass a thousand. Backwards
+ * and within bounds, as what is shown is among the newest. */
+void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
 {
-	size_t n = 0;
+	bool is_note = index->kind == SEARCH_NOTES;
+	struct index_scope bounds = {.first = rows[0], .last = rows[0]};
+	const char *column = is_note ? "0" : "first_column(f.item_fts_text)";
+	size_t padded = 1;
 
-	for (const char *at = text.p, *end = text.p + text.n; at != NULL && at < end; n++) {
-		at = memmem(at, (size_t)(end - at), "<mark>", 6);
-		if (at == NULL)
-			return n;
-		at += 6;
+	while (padded < n)
+		padded *= 2; /* few lengths of the list, so few statements that are kept */
+	for (size_t i = 1; i < n; i++) {
+		bounds.first = rows[i] < bounds.first ? rows[i] : bounds.first;
+		bounds.last = rows[i] > bounds.last ? rows[i] : bounds.last;
 	}
-	return n;
-}
-
-int index_snippet(struct snapshot *s, const struct index *index, int64_t n, struct snippet *out, struct failure *f)
-{
-	static const char *const sql[2][ANALYSER_COUNT] = {
-		[SEARCH_ITEMS] = {[ANALYSER_TRIGRAM] = SQL_SNIPPET_ITEM_TRIGRAM, [ANALYSER_TEXT] = SQL_SNIPPET_ITEM_TEXT},
-		[SEARCH_NOTES] = {[ANALYSER_TRIGRAM] = SQL_SNIPPET_NOTE_TRIGRAM, [ANALYSER_TEXT] = SQL_SNIPPET_NOTE_TEXT},
-	};
-	AUTO(query_endp) struct query q = {0};
-	int rc;
-
-	if (query(s, &q, f, sql[index->kind][index->analyser], "si", index->query, n) != 0)
-		return -1;
-	rc = query_next(&q, f);
-	if (rc != 1)
-		return rc;
-	out->text = col_str(&q, 0);
-	out->field = "body";
-	if (index->kind == SEARCH_NOTES)
-		return 1;
-	out->field = "title";
-	if (count_marks(out->text) > count_marks(col_str(&q, 2)))
-		return 1; /* more than the title itself spells */
-	out->text = col_str(&q, 1);
-	out->field = "summary";
-	return 1;
+	sql_add(sql, is_note ? "SELECT f.rowid, snippet(f.note_fts_text, " : "SELECT f.rowid, snippet(f.item_fts_text, ");
+	sql_add(sql, column);
+	sql_add(sql, ", '<mark>', '</mark>', '…', 32), ");
+	sql_add(sql, column);
+	sql_add(sql, is_note ? " FROM note_fts_text f" : " FROM item_fts_text f");
+	add_match(index, sql);
+	add_rows(&bounds, sql);
+	for (size_t i = 0; i < padded; i++) {
+		sql_add(sql, i == 0 ? " AND +f.rowid IN (" : ", ");
+		sql_int(sql, rows[i < n ? i : n - 1]);
+	}
+	sql_add(sql, ") ORDER BY f.rowid DESC");
 }

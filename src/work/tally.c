@@ -64,21 +64,34 @@ void tally_write(struct json_writer *w, const char *key, const struct tally *tal
 }
 
 SQL(SQL_CHILD_TALLY_ADD,
-	"INSERT INTO child_tally (item_n, queue, work, review, blocked, terminal)"
-	" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (item_n) DO UPDATE SET"
-	" queue = child_tally.queue + excluded.queue, work = child_tally.work + excluded.work,"
-	" review = child_tally.review + excluded.review, blocked = child_tally.blocked + excluded.blocked,"
-	" terminal = child_tally.terminal + excluded.terminal");
+	"UPDATE child_tally SET queue = queue + $2, work = work + $3, review = review + $4, blocked = blocked + $5,"
+	" terminal = terminal + $6 WHERE item_n = $1");
+SQL(SQL_CHILD_TALLY_INSERT,
+	"INSERT INTO child_tally (item_n, queue, work, review, blocked, terminal) VALUES ($1, $2, $3, $4, $5, $6)");
 SQL(SQL_ROOT_TALLY_ADD,
-	"INSERT INTO root_tally (root_n, queue, work, review, blocked, terminal)"
-	" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (root_n) DO UPDATE SET"
-	" queue = root_tally.queue + excluded.queue, work = root_tally.work + excluded.work,"
-	" review = root_tally.review + excluded.review, blocked = root_tally.blocked + excluded.blocked,"
-	" terminal = root_tally.terminal + excluded.terminal");
+	"UPDATE root_tally SET queue = queue + $2, work = work + $3, review = review + $4, blocked = blocked + $5,"
+	" terminal = terminal + $6 WHERE root_n = $1");
+SQL(SQL_ROOT_TALLY_INSERT,
+	"INSERT INTO root_tally (root_n, queue, work, review, blocked, terminal) VALUES ($1, $2, $3, $4, $5, $6)");
 
-static int add(struct tx *tx, const char *sql, int64_t n, const int64_t *d, struct failure *f)
+/* The row is there but for the first time, and an upsert costs twice the update. */
+static const struct counts {
+	const char *add, *insert;
+} of_children = {
+	SQL_CHILD_TALLY_ADD,
+	SQL_CHILD_TALLY_INSERT,
+}, of_root = {
+	SQL_ROOT_TALLY_ADD,
+	SQL_ROOT_TALLY_INSERT,
+};
+
+static int add(struct tx *tx, const struct counts *counts, int64_t n, const int64_t *d, struct failure *f)
 {
-	return tx_run(tx, f, sql, "iiiiii", n, d[0], d[1], d[2], d[3], d[4]) < 0 ? -1 : 0;
+	int64_t changed = tx_run(tx, f, counts->add, "iiiiii", n, d[0], d[1], d[2], d[3], d[4]);
+
+	if (changed == 0)
+		changed = tx_run(tx, f, counts->insert, "iiiiii", n, d[0], d[1], d[2], d[3], d[4]);
+	return changed < 0 ? -1 : 0;
 }
 
 int tally_add(struct tx *tx, int64_t parent_n, int64_t root_n, enum role role, int delta, struct failure *f)
@@ -86,9 +99,9 @@ int tally_add(struct tx *tx, int64_t parent_n, int64_t root_n, enum role role, i
 	int64_t change[ROLE_COUNT] = {0};
 
 	change[tally_index(role)] = delta;
-	if (parent_n != 0 && add(tx, SQL_CHILD_TALLY_ADD, parent_n, change, f) != 0)
+	if (parent_n != 0 && add(tx, &of_children, parent_n, change, f) != 0)
 		return -1;
-	return add(tx, SQL_ROOT_TALLY_ADD, root_n, change, f);
+	return add(tx, &of_root, root_n, change, f);
 }
 
 int tally_shift(struct tx *tx, int64_t root_n, const struct tally *counts, int sign, struct failure *f)
@@ -97,7 +110,7 @@ int tally_shift(struct tx *tx, int64_t root_n, const struct tally *counts, int s
 
 	for (int i = 0; i < ROLE_COUNT; i++)
 		change[i] = sign * counts->by_role[i];
-	return add(tx, SQL_ROOT_TALLY_ADD, root_n, change, f);
+	return add(tx, &of_root, root_n, change, f);
 }
 
 int tally_move(struct tx *tx, int64_t parent_n, int64_t root_n, enum role from, enum role to, struct failure *f)
@@ -106,7 +119,7 @@ int tally_move(struct tx *tx, int64_t parent_n, int64_t root_n, enum role from, 
 
 	change[tally_index(from)]--;
 	change[tally_index(to)]++;
-	if (parent_n != 0 && add(tx, SQL_CHILD_TALLY_ADD, parent_n, change, f) != 0)
+	if (parent_n != 0 && add(tx, &of_children, parent_n, change, f) != 0)
 		return -1;
-	return add(tx, SQL_ROOT_TALLY_ADD, root_n, change, f);
+	return add(tx, &of_root, root_n, change, f);
 }

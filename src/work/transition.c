@@ -54,16 +54,19 @@ static int check_credentials(const struct move *move, const struct manner *manne
 
 /* ---- the unit ---- */
 
+/* The parent's role mostly lets nothing through: then nothing is asked of it. */
 static void push_followups(struct unit *unit, const struct move *move)
 {
-	int64_t parent_n = move->item->parent_n;
+	const struct item *item = move->item;
+	enum cascade cascade = move->target == ROLE_TERMINAL ? CASCADE_COMPLETE
+		: move->trigger == TRIGGER_REOPEN	     ? CASCADE_REOPEN
+		: move->target == ROLE_WORK		     ? CASCADE_START
+							     : CASCADE_NONE;
+	enum role target;
 
-	if (move->target == ROLE_TERMINAL)
-		unit_push(unit, CASCADE_COMPLETE, parent_n, move->trigger == TRIGGER_CANCEL);
-	else if (move->trigger == TRIGGER_REOPEN)
-		unit_push(unit, CASCADE_REOPEN, parent_n, false);
-	else if (move->target == ROLE_WORK)
-		unit_push(unit, CASCADE_START, parent_n, false);
+	if (cascade != CASCADE_NONE && item->parent_n != 0 &&
+		table_cascade(item->parent_role, cascade, &target) != CASCADE_SILENT)
+		unit_push(unit, cascade, item->parent_n, move->trigger == TRIGGER_CANCEL);
 }
 
 int unit_transition(struct unit *unit, const struct item *item, const struct ask *ask, const struct manner *manner,

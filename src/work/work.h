@@ -23,6 +23,7 @@ struct call {
 	struct str select;	 /* name of the running operation */
 	struct str filters;	 /* digest of its arguments without cursor, limit and projection */
 	bool short_ids;
+	struct snapshot *snapshot; /* of a read: tells how short an id may be */
 	bool is_atomic; /* the first failure undoes the whole call */
 	const char *config_dir; /* directory that holds .dais/; NULL: none */
 	/* What the running op tells the frame beside its result; reset for each op. */
@@ -69,6 +70,7 @@ struct item {
 	struct id id;
 	int64_t parent_n; /* 0: a root */
 	struct id parent_id;
+	enum role parent_role; /* when this item was loaded; of no meaning for a root */
 	int64_t root_n;
 	struct id root_id;
 	int64_t depth;
@@ -92,6 +94,9 @@ struct item {
 
 /* 1 found, 0 no such row, -1 failure. */
 int item_load(struct snapshot *s, int64_t n, struct item *out, struct failure *f);
+/* The same, of n, the ids of itself and its parent, root_n, depth, role, priority, created_at, label, title, type, tags
+ * and traits alone: what item_write_ref shows and what decides its schema. Nothing else of it is filled. */
+int item_load_ref(struct snapshot *s, int64_t n, struct item *out, struct failure *f);
 /* What a caller typed: a UUID or a prefix; scope is applied before matches are counted, so that a prefix
  * cannot probe other projects. NOT_FOUND, AMBIGUOUS_ID, or a bad field at `path`. */
 int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
@@ -130,6 +135,11 @@ int caller_row(struct snapshot *s, struct call *call, int64_t *out, struct failu
 int claim_touch(struct tx *tx, struct call *call, const struct item *item, struct failure *f);
 
 /* ---- writing items as JSON ---- */
+/* An id as the caller asked for it: whole, or (ids: "short") its shortest prefix of at least eight digits that
+ * no other readable row of its kind begins with at this moment. Short ids are hints for typing. */
+struct str id_shown(struct call *call, enum id_kind kind, struct id id);
+void jw_id_of(struct json_writer *w, struct call *call, const char *key, enum id_kind kind, struct id id);
+/* … of an item */
 void jw_id(struct json_writer *w, struct call *call, const char *key, struct id id);
 /* id, title, role, priority, type?, parentId?, statusLabel? */
 void item_write_ref(struct json_writer *w, struct call *call, const struct item *item);
@@ -137,7 +147,11 @@ void item_write_ref(struct json_writer *w, struct call *call, const struct item 
 void item_write_full(struct json_writer *w, struct call *call, const struct item *item);
 /* "actor":{id,kind,parent?,seat?,runId?}; nothing for callers without attribution. */
 int actor_write(struct json_writer *w, struct snapshot *s, struct call *call, const char *key, int64_t actor_n,
-	struct str seat, struct failure *f);
+	int64_t run_n, struct str seat, struct failure *f);
+/* "verification":{status,verifier?,reason?}: how far the credential of that writer was checked, by whom, and why
+ * it did not pass; nothing for callers without attribution. */
+void verification_write(struct json_writer *w, struct call *call, enum verification verification, struct str verifier,
+	struct str reason);
 
 /* Extra members asked for by `fields` on reads; names outside `allowed` (NULL-terminated) are faults. */
 int fields_check(const struct str *fields, size_t n, const char *const *allowed, struct str path,

@@ -1,5 +1,6 @@
 /* Any bytes as a configuration document: never a crash, a hang or a tree that breaks its promises; what
  * parses once parses again with the same fingerprint, and resolves. */
+#include "base/limits.h"
 #include "base/yaml.h"
 #include "rules/rules.h"
 
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc;
 
 	failure_init(&f, arena);
-	warnings_init(&warnings, arena);
+	warnings_init(&warnings, arena, LIMIT_CONFIG_WARNINGS + 1);
 	rc = rules_parse(text, STR_NONE, false, &warnings, &project, &f);
 	assert((rc == 0) == (project != NULL));
 	assert(rc == 0 || f.code == FAIL_CONFIG_INVALID || f.code == FAIL_PAYLOAD_TOO_LARGE);

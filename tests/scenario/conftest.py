@@ -4,6 +4,7 @@ import resource
 
 import pytest
 
+import eras
 import harness
 
 IN_CI = bool(os.environ.get("CI"))
@@ -63,3 +64,12 @@ def dais(new_dais):
 def stopped(new_dais):
     """A state directory whose server the test starts itself."""
     return new_dais()
+
+
+@pytest.fixture(scope="module", params=eras.ERAS)
+def stage(request):
+    """A server that the stories of one file share, each in a project of its own; every story in both eras."""
+    server = harness.Dais().start()
+    yield eras.Stage(server, request.param)
+    server.finish()
+    server.remove()

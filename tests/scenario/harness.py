@@ -17,6 +17,8 @@ import threading
 import time
 import urllib.parse
 
+from wire import Lines, Wire
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("DAIS_PROGRAM", str(ROOT / "build/src/cli/dais"))
 # Sanitizers and a busy machine need time; what a test checks as a bound is multiplied by this.
@@ -216,6 +218,17 @@ class Dais(Tools):
             assert done.returncode == check, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
+    @contextlib.contextmanager
+    def follow(self, *arguments):
+        """The lines that a subcommand prints, as they come; it is ended afterwards."""
+        process = subprocess.Popen([PROGRAM, arguments[0], "--state", str(self.state), *map(str, arguments[1:])],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=self.env(), cwd=self.work, text=True)
+        try:
+            yield process.stdout
+        finally:
+            process.kill()
+            process.communicate()
+
     def spawn(self, *flags, listen="127.0.0.1:0"):
         command = [PROGRAM, "serve", "--state", str(self.state)]
         if listen is not None:
@@ -343,6 +356,19 @@ class Dais(Tools):
 
     def http(self, token=None):
         caller = Http(self.url, token)
+        self.opened.append(caller)
+        return caller
+
+    def wire(self, token=None):
+        """Raw MCP and HTTP, with this token (default: the administrator's) on every request."""
+        caller = Wire(urllib.parse.urlsplit(self.url).port, [("Authorization", f"Bearer {token or self.admin_token}")])
+        self.opened.append(caller)
+        return caller
+
+    def lines(self, *flags, **environment):
+        """`dais mcp-stdio`, as a client starts it."""
+        command = [PROGRAM, "mcp-stdio", "--state", str(self.state), *flags]
+        caller = Lines(command, env={**self.env(), **environment}, cwd=self.work)
         self.opened.append(caller)
         return caller
 

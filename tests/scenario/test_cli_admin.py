@@ -142,6 +142,14 @@ def test_a_backup_has_to_go_somewhere_else(dais, place):
     assert dais.item("still there")
 
 
+def test_a_backup_touches_no_file_but_its_own(dais):
+    bystander = dais.home / "copy.db.partial"
+    bystander.write_text("somebody's")
+    dais.run("backup", dais.home / "copy.db", check=0)
+    assert bystander.read_text() == "somebody's"
+    assert sorted(path.name for path in dais.home.glob("copy*")) == ["copy.db", "copy.db.partial"]
+
+
 def test_a_backup_of_nothing_is_refused(stopped):
     assert stopped.run("backup", stopped.home / "copy.db").returncode == 69
     assert not (stopped.home / "copy.db").exists()
@@ -184,6 +192,24 @@ def test_doctor_finds_what_no_call_could_have_done(dais):
     database.close()
     done = dais.run("doctor", check=1)
     assert "depth contradicts" in done.stdout and "counts are wrong" in done.stdout
+    dais.checks_doctor = False
+
+
+def test_doctor_compares_the_search_index_with_the_texts_while_no_server_runs(dais):
+    item = dais.item("root")
+    dais.note(item, "k", "the tide turns", role="work")
+    assert "while a server runs" in dais.run("doctor", check=0).stdout
+    dais.stop()
+    before = (dais.state / "dais.db").read_bytes()
+    assert "index matches the texts" in dais.run("doctor", check=0).stdout
+    assert (dais.state / "dais.db").read_bytes() == before
+    with sqlite3.connect(dais.state / "dais.db") as database:
+        database.execute("DROP TRIGGER note_fts_update")
+        database.execute("UPDATE note_body SET body = 'something else'")
+    database.close()
+    done = dais.run("doctor", check=1)
+    assert "note_fts_text does not match" in done.stdout and "note_fts_grams does not match" in done.stdout
+    assert "item_fts" not in done.stdout
     dais.checks_doctor = False
 
 

@@ -1,10 +1,15 @@
 """dais export and dais import, and dais demo: everything there and back, and the story by itself."""
 import json
+import os
 import pathlib
+import signal
 import stat
+import subprocess
 import tempfile
 
 import pytest
+
+import harness
 
 
 def fill(dais):
@@ -132,3 +137,15 @@ def test_the_demo_comes_out_as_told_and_leaves_nothing(stopped):
     assert "the same to the byte" in done.stdout
     assert list(place.iterdir()) == []
     assert not stopped.state.exists()
+
+
+@pytest.mark.parametrize("signal_of_end", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_ended_early_leaves_nothing_either(stopped, signal_of_end):
+    place = pathlib.Path(tempfile.mkdtemp(prefix="d", dir=stopped.home))
+    stopped.environment = {"TMPDIR": str(place)}
+    story = subprocess.Popen([harness.PROGRAM, "demo"], stdout=subprocess.PIPE, env=stopped.env(), start_new_session=True)
+    assert story.stdout.readline()  # the server runs, the story has begun
+    os.killpg(story.pid, signal_of_end)  # as a terminal sends it: to the story and to its server
+    story.communicate(timeout=20 * harness.SLACK)
+    assert story.returncode == -signal_of_end
+    assert list(place.iterdir()) == []

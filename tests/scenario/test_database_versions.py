@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-import harness
+from harness import until
 
 
 def digest(path):
@@ -79,6 +79,33 @@ def test_a14h_without_its_log_it_opens_at_the_last_checkpoint(stopped):
     stopped.start()
     titles = {item["title"] for item in stopped.read("items_read", "list")["items"]}
     assert "before" in titles
+    assert "dais.db-wal" in stopped.log() and "is missing" in stopped.log(), "and it says that something may be gone"
+
+
+def test_a14h_a_crash_that_left_its_log_loses_nothing_and_warns_of_nothing(stopped):
+    stopped.start()
+    item = stopped.item("after the checkpoint")
+    stopped.kill()
+    stopped.start()
+    assert stopped.get(item)["title"] == "after the checkpoint"
+    stopped.restart()
+    assert "is missing" not in stopped.log()
+
+
+def test_a14i_of_two_starts_at_once_one_serves_and_the_other_says_who(stopped):
+    stopped.start().item("kept")
+    stopped.stop()
+    first, second = (stopped.spawn() for _ in range(2))
+    codes = {}
+    until(lambda: codes.update({process: process.poll() for process in (first, second) if process.poll() is not None}) or codes)
+    loser, = codes
+    winner = second if loser is first else first
+    stopped.process = winner
+    assert codes[loser] == 75, stopped.log()
+    assert str(winner.pid) in stopped.log()
+    loser.communicate()
+    assert winner.stdout.readline().startswith(b"dais: ready ")
+    assert [item["title"] for item in stopped.read("items_read", "list")["items"]] == ["kept"]
 
 
 def test_a_database_file_with_a_second_name_is_refused(stopped):

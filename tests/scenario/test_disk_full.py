@@ -119,6 +119,16 @@ def test_a_start_on_a_full_disk_says_so(small_disk):
         code = process.wait(timeout=20)
         process.stdout.close()
         small_disk.process = None
-        assert code in (1, 70, 73, 78), (code, small_disk.log())
+        assert code == 73, (code, small_disk.log())  # "cannot create"
         assert "full" in small_disk.log() or "space" in small_disk.log()
     filler.unlink()
+
+
+def test_a_first_start_on_a_full_disk_cannot_create_its_files(small_disk):
+    filler = fill(small_disk.state)
+    code, said = small_disk.fails_to_start(seconds=20)
+    assert code == 73, (code, said)  # "cannot create"
+    assert "full" in said
+    filler.unlink()
+    small_disk.start()
+    assert small_disk.item("there is room again")

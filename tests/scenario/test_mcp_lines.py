@@ -3,14 +3,15 @@ import json
 import time
 
 import pytest
-from mcp_fixture import CAPS, MODERN, VERSION, Lines
+from mcp_fixture import FixtureLines
+from wire import CAPS, MODERN, VERSION
 
 META = {VERSION: MODERN, CAPS: {}}
 
 
 @pytest.fixture
 def line():
-    made = Lines()
+    made = FixtureLines()
     yield made
     made.process.kill()
     made.process.communicate()
@@ -160,14 +161,14 @@ def test_batch(line):
 
 
 def test_eof_exit():
-    line = Lines()
+    line = FixtureLines()
     line.send(modern("tools/list", 1))
     rest, took = line.end()
     assert [m["id"] for m in rest] == [1] and took < 1
 
 
 def test_eof_during_wait():
-    line = Lines()
+    line = FixtureLines()
     line.send(call(1, "slow_compute", seconds=30), call(2, "slow_compute", seconds=0.2))
     time.sleep(0.1)
     rest, took = line.end()

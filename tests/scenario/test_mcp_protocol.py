@@ -4,7 +4,8 @@ import json
 import time
 
 import pytest
-from mcp_fixture import BOTH, CAPS, MODERN, SERVER, TAG, TASKS, VERSION, Fixture, eventually
+from mcp_fixture import Fixture
+from wire import BOTH, CAPS, MODERN, SERVER, TAG, TASKS, VERSION, eventually
 
 
 @pytest.fixture(scope="module")

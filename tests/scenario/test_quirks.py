@@ -53,8 +53,11 @@ def test_a11de_text_that_is_no_list_is_refused_with_its_path(local, tags):
     assert not envelope["ok"] and "results" not in envelope
     error = envelope["error"]
     assert error["code"] == "invalid_request"
-    assert [field["field"] for field in error["detail"]["fields"]] == ["ops[0].tags"]
-    assert error["fix"]
+    fault, = error["detail"]["fields"]
+    assert fault["field"] == "ops[0].tags"
+    assert "array" in fault["reason"] and "string" in fault["reason"], "what was expected, and what came"
+    assert json.loads(fault["received"]) == tags
+    assert error["fix"] and "\n" not in error["fix"]
     assert count(local) == 0
 
 

@@ -1,4 +1,5 @@
 """A08: configuration as editors really write it. The same verdict from push, validate and at start."""
+import re
 import signal
 
 import pytest
@@ -32,6 +33,10 @@ BROKEN = {
     "an alias of itself": (b"traits: &a\n  x: *a\n", "alias"),
     "65 levels": (b"traits: " + b"[" * 65 + b"]" * 65 + b"\n", "64"),
 }
+
+
+# Where the fault is: line and column.
+PLACES = {"f": (3, 1), "g": (5, 1), "h": (1, 1), "i": (4, 20), "j": (2, 3), "k": (2, 6)}
 
 
 def as_text(raw):
@@ -74,6 +79,8 @@ def test_a08_broken_text_is_refused_by_push_and_validate_alike(shelf, name):
             shelf.op("config", op, yaml=as_text(raw), **more)
         verdicts.append(errors_of(caught.value))
         assert says.lower() in verdicts[-1].lower(), verdicts[-1]
+        if name[:2].strip() in PLACES:
+            assert "at line %d, column %d" % PLACES[name[0]] in verdicts[-1]
     assert verdicts[0] == verdicts[1]
     with pytest.raises(Refused) as caught:
         shelf.read("config", "current", rootId=shelf.root)
@@ -87,7 +94,9 @@ def test_a08_broken_text_stops_the_start_with_its_place(stopped, name):
     (stopped.work / ".dais/config.yaml").write_bytes(raw)
     code, said = stopped.fails_to_start()
     assert code == 78, said
-    assert ".dais/config.yaml" in said and says.lower() in said.lower(), said
+    assert says.lower() in said.lower(), said
+    place = "%d:%d" % PLACES[name[0]] if name[:2].strip() in PLACES else r"\d+:\d+"
+    assert re.search(rf"\.dais/config\.yaml:{place}: ", said), said
     assert "internal" not in said
 
 

@@ -1,6 +1,8 @@
 /* Arguments as tables. */
 #include "base/field.h"
 
+#include "base/limits.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +63,7 @@ static void read_args(struct run *run, const char *members)
 
 	memset(run, 0, sizeof(*run));
 	run->arena = arena_create();
-	warnings_init(&run->warnings, run->arena);
+	warnings_init(&run->warnings, run->arena, LIMIT_WARNINGS);
 	failure_init(&run->f, run->arena);
 	run->json = json_read(str_printf(run->arena, "{\"left\":\"x\"%s%s}", members[0] == '\0' ? "" : ",", members),
 		&error);
@@ -112,6 +114,33 @@ static void test_certain_meanings_are_accepted_and_warned_about(void **state)
 	assert_int_equal(run.warnings.count, 5);
 	assert_string_equal(run.warnings.first->code, "json_string_coerced");
 	finish(&run);
+}
+
+/* A list of 100,000 numbers where text is due: each is read as text, and telling so must stay cheap and short. */
+static void test_warnings_are_kept_up_to_a_limit_and_counted_beyond_it(void **state)
+{
+	struct arena *arena = arena_create();
+	struct warnings warnings;
+	struct json_writer w;
+	struct buf out;
+
+	(void)state;
+	warnings_init(&warnings, arena, LIMIT_WARNINGS);
+	for (int i = 0; i < 100000; i++)
+		warn(&warnings, "json_string_coerced", STR("ops[0].tags"), "number %d", i);
+	assert_int_equal(warnings.count, LIMIT_WARNINGS);
+	assert_int_equal(warnings.omitted, 100000 - LIMIT_WARNINGS);
+	assert_true(str_eq(warnings.first->message, STR("number 0")));
+	assert_true(str_eq(warnings.last->message, str_printf(arena, "number %d", LIMIT_WARNINGS - 1)));
+	buf_init(&out, arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	warnings_write(&warnings, "warnings", &w);
+	jw_object_end(&w);
+	assert_non_null(strstr(str_z(arena, buf_str(&out)),
+		arena_printf(arena, "{\"code\":\"more\",\"message\":\"There are %d more warnings; correct these first.\"}]}",
+			100000 - LIMIT_WARNINGS)));
+	arena_destroy(arena);
 }
 
 static void test_text_that_looks_like_json_stays_text(void **state)
@@ -197,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind_is_read),
 		cmocka_unit_test(test_certain_meanings_are_accepted_and_warned_about),
+		cmocka_unit_test(test_warnings_are_kept_up_to_a_limit_and_counted_beyond_it),
 		cmocka_unit_test(test_text_that_looks_like_json_stays_text),
 		cmocka_unit_test(test_each_fault_is_named_with_its_path),
 		cmocka_unit_test(test_a_json_value_over_its_byte_limit_is_too_large),

@@ -1,5 +1,7 @@
 #include "story.h"
 
+#include "base/limits.h"
+
 #include <stdlib.h>
 
 int story_begin(void **state)
@@ -7,7 +9,7 @@ int story_begin(void **state)
 	struct story *s = calloc(1, sizeof(*s));
 
 	s->arena = arena_create();
-	warnings_init(&s->warnings, s->arena);
+	warnings_init(&s->warnings, s->arena, LIMIT_CONFIG_WARNINGS + 1);
 	failure_init(&s->f, s->arena);
 	*state = s;
 	return 0;
@@ -28,7 +30,7 @@ static struct rules_doc *parse(struct story *s, const char *yaml, bool is_global
 {
 	struct rules_doc *doc = NULL;
 
-	warnings_init(&s->warnings, s->arena);
+	warnings_init(&s->warnings, s->arena, LIMIT_CONFIG_WARNINGS + 1);
 	failure_init(&s->f, s->arena);
 	if (rules_parse(str_of(yaml), STR_NONE, is_global, &s->warnings, &doc, &s->f) != 0)
 		return NULL;

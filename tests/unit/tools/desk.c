@@ -24,7 +24,7 @@ int desk_up(void **state)
 	d->rules = rules_create();
 	d->tools = tools_create(d->store, d->rules, NULL);
 	for (int i = 0; i < WHO_COUNT; i++) {
-		caller_local(&d->callers[i], d->arena, STR("mcp"));
+		caller_local(&d->callers[i], STR("mcp"));
 		d->callers[i].actor.id = str_of(names[i]);
 		d->callers[i].sees_actors = i == LOCAL;
 		if (i != LOCAL)
@@ -66,6 +66,8 @@ int desk_down(void **state)
 	assert_int_equal(snapshot_begin(d->store, d->arena, &s, &f), 0);
 	findings = store_check(&s, found, NULL, &f);
 	snapshot_end(&s);
+	if (findings == 0)
+		findings = store_check_search(d->store, d->arena, found, NULL, &f);
 	tools_destroy(d->tools);
 	rules_destroy(d->rules);
 	store_close(d->store);

@@ -55,7 +55,7 @@ static void blank_rows_are_made_for_the_schema(void **state)
 	assert_int_equal(number(d, "SELECT count(*) FROM note WHERE is_filled = 0"), 1);
 }
 
-/* 4.19, A02 (g) */
+/* behaviour 4.19, A02 (g) */
 static void a_cycle_leaves_nothing_behind(void **state)
 {
 	struct desk *d = *state;
@@ -84,7 +84,7 @@ static void a_cycle_leaves_nothing_behind(void **state)
 	assert_int_equal(number(d, "SELECT count(*) FROM item"), 1);
 }
 
-/* 4.20 */
+/* behaviour 4.20 */
 static void sections_of_a_plan_become_notes_and_the_plan_is_adopted(void **state)
 {
 	struct desk *d = *state;

@@ -32,7 +32,7 @@ static bool lists(const json_t *answer, const char *path, const char *id)
 	return false;
 }
 
-/* 1.1, 1.2, 1.3 */
+/* behaviours 1.1, 1.2, 1.3 */
 static void a_prefix_names_an_item(void **state)
 {
 	struct desk *d = *state;
@@ -77,7 +77,7 @@ static const char *twin_of(struct desk *d, const char *id, const char *like)
 	return str_z(d->arena, id_str(d->arena, twin.to));
 }
 
-/* 1.4, 1.5 */
+/* behaviours 1.4, 1.5 */
 static void a_shared_prefix_is_ambiguous_among_what_may_be_read(void **state)
 {
 	struct desk *d = *state;
@@ -86,11 +86,34 @@ static void a_shared_prefix_is_ambiguous_among_what_may_be_read(void **state)
 	json_t *answer = see(d, "{'select':'get','itemId':'%.8s'}", one);
 
 	assert_error(answer, "ambiguous_id");
+	assert_string_equal(text_at(answer, "error.detail.prefix"), arena_printf(d->arena, "%.8s", one));
 	assert_int_equal(count_at(answer, "error.detail.candidates"), 2);
 	assert_true(strcmp(text_at(answer, "error.detail.candidates.0"), text_at(answer, "error.detail.candidates.1")) < 0);
 	limit_to(d, P1, two);
 	answer = ask(d, P1, &tool_items_read, "{'select':'get','itemId':'%.8s'}", one);
 	assert_string_equal(text_at(answer, "data.item.id"), two);
+}
+
+/* A short id names its item as long as nothing is added: another project's twin makes it longer only for those
+ * who may read both. */
+static void a_short_id_is_the_shortest_that_still_resolves(void **state)
+{
+	struct desk *d = *state;
+	const char *one = new_item(d, NULL, "one", "");
+	const char *two = twin_of(d, new_item(d, NULL, "two", ""), one);
+	const char *alone = new_item(d, NULL, "alone", "");
+	json_t *answer = see(d, "{'select':'list','ids':'short','sortBy':'title'}");
+	const char *shown = text_at(answer, "data.items.1.id"); /* alone, one, two */
+
+	assert_string_equal(text_at(answer, "data.items.0.id"), arena_printf(d->arena, "%.8s", alone));
+	assert_true(strlen(shown) > 8 && strncmp(shown, one, strlen(shown)) == 0);
+	assert_string_equal(text_at(see(d, "{'select':'get','itemId':'%s'}", shown), "data.item.id"), one);
+	assert_error(see(d, "{'select':'get','itemId':'%.*s'}", (int)strlen(shown) - 1, shown), "ambiguous_id");
+	assert_string_equal(text_at(see(d, "{'select':'get','itemId':'%s'}", text_at(answer, "data.items.2.id")), "data.item.id"),
+		two);
+	limit_to(d, P1, one);
+	answer = ask(d, P1, &tool_items_read, "{'select':'list','ids':'short'}");
+	assert_string_equal(text_at(answer, "data.items.0.id"), arena_printf(d->arena, "%.8s", one));
 }
 
 static void several_items_keep_their_order(void **state)
@@ -227,7 +250,7 @@ static void a_trait_is_found_own_or_default(void **state)
 	assert_int_equal(count_at(answer, "data.hits"), 1);
 }
 
-/* 1.20, 1.21 */
+/* behaviours 1.20, 1.21 */
 static void pages_neither_skip_nor_repeat(void **state)
 {
 	struct desk *d = *state;
@@ -289,7 +312,7 @@ static void what_has_no_complexity_is_last(void **state)
 	assert_string_equal(text_at(answer, "data.items.2.id"), none);
 }
 
-/* 1.19 */
+/* behaviour 1.19 */
 static void a_page_fits_the_answer(void **state)
 {
 	struct desk *d = *state;
@@ -381,7 +404,7 @@ static void the_context_resumes_a_session(void **state)
 	assert_string_equal(text_at(answer, "data.blocked.1.blockType"), "dependency");
 	assert_int_equal(int_at(answer, "data.blocked.1.blockerCount"), 1);
 	assert_string_equal(text_at(answer, "data.blocked.1.blockers.0.id"), working);
-	/* 4.6 */
+	/* behaviour 4.6 */
 	assert_string_equal(text_at(answer, "data.ready_to_close.0.id"), parent);
 	assert_string_equal(text_at(answer, "data.ready_to_close.0.reason"), "gateBlocked");
 	assert_string_equal(text_at(answer, "data.claims.mine.0.itemId"), working);
@@ -398,7 +421,7 @@ static void the_context_resumes_a_session(void **state)
 	assert_int_equal(int_at(answer, "data.counts.active"), 0);
 }
 
-/* 6.32 */
+/* behaviour 6.32 */
 static void history_is_told_and_its_authors_only_to_some(void **state)
 {
 	struct desk *d = *state;
@@ -480,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(a_prefix_names_an_item),
 		DESK_TEST(a_shared_prefix_is_ambiguous_among_what_may_be_read),
+		DESK_TEST(a_short_id_is_the_shortest_that_still_resolves),
 		DESK_TEST(several_items_keep_their_order),
 		DESK_TEST(parts_are_added_on_demand),
 		DESK_TEST(a_list_obeys_its_filters),

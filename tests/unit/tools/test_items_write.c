@@ -23,7 +23,7 @@ static const json_t *look(struct desk *d, const char *id)
 		"data.item");
 }
 
-/* 1.7, 1.9 */
+/* behaviours 1.7, 1.9 */
 static void shape_faults_come_first_and_all_at_once(void **state)
 {
 	struct desk *d = *state;
@@ -137,7 +137,7 @@ static void a_schema_gives_advice(void **state)
 		"no_schema"));
 }
 
-/* 4.14 */
+/* behaviour 4.14 */
 static void an_ended_parent_takes_children_by_its_lifecycle(void **state)
 {
 	struct desk *d = *state;
@@ -199,7 +199,7 @@ static void an_update_changes_what_it_names(void **state)
 	}
 }
 
-/* 4.18, 4.15 */
+/* behaviours 4.18, 4.15 */
 static void a_delete_takes_children_only_when_told(void **state)
 {
 	struct desk *d = *state;
@@ -260,7 +260,7 @@ static void a_project_goes_by_its_title_and_takes_everything(void **state)
 	assert_int_equal(number(d, "SELECT count(*) FROM document_version"), 0);
 }
 
-/* 4.16 */
+/* behaviour 4.16 */
 static void a_move_evaluates_the_old_parent_only(void **state)
 {
 	struct desk *d = *state;
@@ -298,7 +298,7 @@ static void a_move_evaluates_the_old_parent_only(void **state)
 	assert_int_equal(number(d, "SELECT count(*) FROM root_tally"), 2);
 }
 
-/* 4.17, A02 (e) */
+/* behaviour 4.17, A02 (e) */
 static void an_item_does_not_move_below_itself(void **state)
 {
 	struct desk *d = *state;
@@ -329,7 +329,7 @@ static void a_project_with_documents_stays_a_root(void **state)
 	(void)do_op(d, LOCAL, &tool_items_write, "{'op':'reroot','itemId':'%s','parentId':'%s'}", b, a);
 }
 
-/* 1.6 */
+/* behaviour 1.6 */
 static void ids_of_one_moment_differ_at_once(void **state)
 {
 	struct desk *d = *state;

@@ -1,6 +1,8 @@
 /* Search finds what people type. */
 #include "desk.h"
 
+#include "base/limits.h"
+
 static json_t *find(struct desk *d, enum who who, const char *mode, const char *query, const char *more)
 {
 	json_t *args = json_pack("{s:s,s:s,s:s}", "select", "search", "query", query, "matchMode", mode);
@@ -38,7 +40,7 @@ static const char *const bodies[] = {
 	"Walker's and Rider's Guild",
 };
 
-/* A07, 6.25 */
+/* A07, behaviour 6.25 */
 static void any_text_is_data(void **state)
 {
 	struct desk *d = *state;
@@ -110,7 +112,7 @@ static void any_text_is_data(void **state)
 	assert_error(find(d, LOCAL, "auto", str_z(d->arena, buf_str(&many)), ""), "invalid_request");
 }
 
-/* 6.26 */
+/* behaviour 6.26 */
 static void short_terms_have_their_answer(void **state)
 {
 	struct desk *d = *state;
@@ -142,7 +144,7 @@ static void a_hit_says_where_and_what(void **state)
 	assert_string_equal(text_at(hit, "snippet"), "Reject a <mark>berth</mark> shorter than the <mark>hull</mark>.");
 	assert_int_equal(count_at(hit, "matchedIn"), 2);
 	assert_string_equal(text_at(hit, "ancestors.0.id"), root);
-	/* 6.29 */
+	/* behaviour 6.29 */
 	assert_int_equal(int_at(hit, "trigramRank"), 1);
 	assert_int_equal(int_at(hit, "textRank"), 1);
 	assert_int_equal(int_at(hit, "rrfK"), 60);
@@ -177,7 +179,7 @@ static void filters_speak_of_the_owning_item(void **state)
 	assert_false(has(answer, in_b));
 }
 
-/* 6.27 */
+/* behaviour 6.27 */
 static void what_is_hidden_displaces_nothing(void **state)
 {
 	struct desk *d = *state;
@@ -195,7 +197,7 @@ static void what_is_hidden_displaces_nothing(void **state)
 	assert_int_equal(int_at(answer, "page.total"), 1);
 }
 
-/* 6.28 */
+/* behaviour 6.28 */
 static void the_total_is_the_same_on_every_page(void **state)
 {
 	struct desk *d = *state;
@@ -224,7 +226,7 @@ static void the_total_is_the_same_on_every_page(void **state)
 	assert_int_equal(count, 100);
 }
 
-/* 6.30 */
+/* behaviour 6.30 */
 static void the_index_follows_its_texts_and_nothing_else(void **state)
 {
 	struct desk *d = *state;
@@ -269,6 +271,97 @@ static void a_snippet_is_short_whatever_the_note(void **state)
 	assert_int_equal(utf8_check(str_of(snippet)), strlen(snippet));
 }
 
+static void write_items(struct desk *d, const char *parent, const char *title, int n)
+{
+	for (int i = 0; i < n; i += 50) {
+		struct buf ops;
+
+		buf_init(&ops, d->arena, SIZE_MAX);
+		for (int k = 0; k < 50; k++)
+			buf_printf(&ops, "%s{\"op\":\"create\",\"parentId\":\"%s\",\"title\":\"%s\"}", k == 0 ? "" : ",", parent,
+				title);
+		assert_ok(ask_text(d, LOCAL, &tool_items_write,
+			str_printf(d->arena, "{\"ops\":[%.*s]}", STRF(buf_str(&ops)))));
+	}
+}
+
+/* 6.27 where the scope is too large to be listed at once, and all that is newer lies outside of it */
+static void a_large_scope_is_not_displaced_either(void **state)
+{
+	struct desk *d = *state;
+	const char *hidden = new_item(d, NULL, "hidden", "");
+	const char *open = new_item(d, NULL, "open", "");
+	const char *mine = new_item(d, open, "a needle here", ", 'priority':'high'");
+	json_t *answer;
+
+	write_items(d, open, "hay", LIMIT_SEARCH_SMALL + 50);
+	write_items(d, hidden, "needle", LIMIT_SEARCH_LOOKUPS + 50);
+	limit_to(d, P1, open);
+	for (int i = 0; i < 3; i++) {
+		static const char *const modes[] = {"auto", "text", "substring"};
+
+		answer = find(d, P1, modes[i], "needle", "");
+		assert_int_equal(int_at(answer, "page.total"), 1);
+		assert_true(has(answer, mine));
+		assert_true(at(answer, "data.truncated") == NULL);
+		answer = find(d, LOCAL, modes[i], "needle", "'priorities':['high']"); /* no index leads to it */
+		assert_int_equal(int_at(answer, "page.total"), 1);
+		assert_true(has(answer, mine));
+	}
+	answer = find(d, LOCAL, "auto", "needle", "");
+	assert_int_equal(int_at(answer, "page.total"), 100);
+	assert_true(json_is_true(at(answer, "data.truncated")));
+}
+
+static void parts_of_words_are_found_and_marked(void **state)
+{
+	struct desk *d = *state;
+	const char *root = new_item(d, NULL, "r", "");
+	const char *item = new_item(d, root, "Straßenkreuzung ÀÉÎ", ", 'summary':'catalogue of catalogues'");
+	const char *in_note = note(d, item, "k", "abcdefghijklmnopqrstuvwxyz");
+	static const char *const whole = "abcdefghijklmnopqrstuvwxyz";
+	json_t *answer;
+
+	for (size_t n = 3; n <= 26; n++) /* shorter than a gram, as long, and longer, at every place */
+		for (size_t from = 0; from + n <= 26; from++) {
+			const char *part = arena_printf(d->arena, "%.*s", (int)n, whole + from);
+
+			assert_true(has(find(d, LOCAL, "substring", part, ""), in_note));
+		}
+	assert_int_equal(count_at(find(d, LOCAL, "substring", "abcdefghij klmnopqrstvwxyz", ""), "data.hits"), 0);
+	assert_int_equal(count_at(find(d, LOCAL, "substring", "abcdx", ""), "data.hits"), 0);
+	answer = find(d, LOCAL, "auto", "ATALOG", "'explain':true");
+	assert_string_equal(text_at(answer, "data.hits.0.id"), item);
+	assert_string_equal(text_at(answer, "data.hits.0.field"), "summary");
+	assert_string_equal(text_at(answer, "data.hits.0.snippet"), "c<mark>atalog</mark>ue of c<mark>atalog</mark>ues");
+	assert_int_equal(count_at(answer, "data.hits.0.matchedIn"), 1);
+	assert_string_equal(text_at(answer, "data.hits.0.matchedIn.0"), "trigram");
+	/* letters beyond ASCII: case does not matter there either, and the text is shown as it is */
+	answer = find(d, LOCAL, "substring", "àéî STRAßEN", "");
+	assert_string_equal(text_at(answer, "data.hits.0.field"), "title");
+	assert_string_equal(text_at(answer, "data.hits.0.snippet"), "<mark>Straßen</mark>kreuzung <mark>ÀÉÎ</mark>");
+}
+
+/* The better of two texts is the one with more of the words in fewer. */
+static void the_best_comes_first_whatever_finds_it(void **state)
+{
+	struct desk *d = *state;
+	const char *root = new_item(d, NULL, "r", "");
+	const char *best = new_item(d, root, "needle needle", "");
+	const char *good = new_item(d, root, "needle hay", "");
+	const char *worst = new_item(d, root, "needle hay hay hay hay hay hay hay hay hay hay hay", "");
+	static const char *const modes[] = {"auto", "text", "substring"};
+
+	for (int i = 0; i < 3; i++) {
+		json_t *answer = find(d, LOCAL, modes[i], "needle", "");
+
+		assert_string_equal(text_at(answer, "data.hits.0.id"), best);
+		assert_string_equal(text_at(answer, "data.hits.1.id"), good);
+		assert_string_equal(text_at(answer, "data.hits.2.id"), worst);
+	}
+	assert_string_equal(text_at(find(d, LOCAL, "text", "needle hay", ""), "data.hits.0.id"), good);
+}
+
 int main(void)
 {
 #define DESK_TEST(name) cmocka_unit_test_setup_teardown(name, desk_up, desk_down)
@@ -278,6 +371,9 @@ int main(void)
 		DESK_TEST(a_hit_says_where_and_what),
 		DESK_TEST(filters_speak_of_the_owning_item),
 		DESK_TEST(what_is_hidden_displaces_nothing),
+		DESK_TEST(a_large_scope_is_not_displaced_either),
+		DESK_TEST(parts_of_words_are_found_and_marked),
+		DESK_TEST(the_best_comes_first_whatever_finds_it),
 		DESK_TEST(the_total_is_the_same_on_every_page),
 		DESK_TEST(the_index_follows_its_texts_and_nothing_else),
 		DESK_TEST(a_snippet_is_short_whatever_the_note),

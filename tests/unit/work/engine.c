@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include "base/limits.h"
 #include "tools/advance_fields.h"
 #include "work/unit.h"
 
@@ -27,7 +28,7 @@ int engine_up(void **state)
 		fail_msg("%.*s", STRF(f.message));
 	e->rules = rules_create();
 	for (int i = 0; i < WHO_COUNT; i++) {
-		caller_local(&e->callers[i], e->arena, STR("mcp"));
+		caller_local(&e->callers[i], STR("mcp"));
 		e->callers[i].actor.id = str_of(names[i]);
 		e->callers[i].actor.req_id = e->callers[i].req_id;
 		if (i == LOCAL)
@@ -329,7 +330,7 @@ void push_rules(struct engine *e, int64_t root, const char *yaml)
 	struct failure f;
 
 	failure_init(&f, e->arena);
-	warnings_init(&warnings, e->arena);
+	warnings_init(&warnings, e->arena, LIMIT_WARNINGS);
 	if (rules_parse(str_of(yaml), STR_NONE, root == 0, &warnings, &doc, &f) != 0)
 		fail_msg("%.*s", STRF(f.message));
 	rules_doc_unref(doc);

@@ -22,7 +22,7 @@ static const char gated[] =
 	"  manual:\n    lifecycle: manual\n    notes: []\n"
 	"  permanent:\n    lifecycle: permanent\n    notes: []\n";
 
-/* 4.1, 4.2 */
+/* behaviours 4.1, 4.2 */
 static void the_last_child_completes_all_above(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -43,7 +43,7 @@ static void the_last_child_completes_all_above(void **state)
 	assert_int_equal(count(x.e, "SELECT count(*) FROM event WHERE type = 5 AND data LIKE '%\"origin\":\"cascade\"%'"), 2);
 }
 
-/* 4.3 */
+/* behaviour 4.3 */
 static void an_open_sibling_keeps_the_parent_silent(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -54,7 +54,7 @@ static void an_open_sibling_keeps_the_parent_silent(void **state)
 	assert_string_equal(state_of(x.e, x.f), "work ");
 }
 
-/* 4.4, 4.5 */
+/* behaviours 4.4, 4.5 */
 static void a_parent_in_review_or_blocked_stays(void **state)
 {
 	static const enum role roles[] = {ROLE_REVIEW, ROLE_BLOCKED};
@@ -71,7 +71,7 @@ static void a_parent_in_review_or_blocked_stays(void **state)
 	}
 }
 
-/* 4.6, 4.7 */
+/* behaviours 4.6, 4.7 */
 static void the_gate_of_the_parent_holds_it_unless_the_child_was_cancelled(void **state)
 {
 	struct family x = family(state, ROLE_WORK, "gated");
@@ -92,7 +92,7 @@ static void the_gate_of_the_parent_holds_it_unless_the_child_was_cancelled(void 
 	assert_string_equal(state_of(x.e, x.f), "terminal done");
 }
 
-/* 4.8 */
+/* behaviour 4.8 */
 static void a_cancelled_child_does_not_excuse_a_blocker(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -104,9 +104,11 @@ static void a_cancelled_child_does_not_excuse_a_blocker(void **state)
 	answer = move(x.e, LOCAL, x.b, "cancel");
 	assert_true(json_is_true(at(answer, "cascadeEvents.0.dependencyBlocked")));
 	assert_string_equal(text_at(answer, "cascadeEvents.0.blockers.0.id"), id_of(x.e, blocker));
+	assert_true(json_is_false(at(answer, "cascadeEvents.0.applied")));
+	assert_string_equal(state_of(x.e, x.f), "work ");
 }
 
-/* 4.9 */
+/* behaviour 4.9 */
 static void manual_and_permanent_parents_are_left_alone(void **state)
 {
 	static const char *const types[] = {"manual", "permanent"};
@@ -134,7 +136,7 @@ static void a_permanent_container_closes_when_asked_with_a_warning(void **state)
 	assert_string_equal(text_at(answer, "warnings.1.code"), "permanent_closed");
 }
 
-/* 4.10 */
+/* behaviour 4.10 */
 static void starting_a_child_starts_all_above(void **state)
 {
 	struct engine *e = *state;
@@ -148,7 +150,7 @@ static void starting_a_child_starts_all_above(void **state)
 	assert_string_equal(state_of(e, top), "work in-progress");
 }
 
-/* 4.11 */
+/* behaviour 4.11 */
 static void a_gated_parent_does_not_keep_the_child_from_starting(void **state)
 {
 	struct family x = family(state, ROLE_QUEUE, "gated");
@@ -162,7 +164,7 @@ static void a_gated_parent_does_not_keep_the_child_from_starting(void **state)
 	assert_string_equal(state_of(x.e, x.f), "queue ");
 }
 
-/* 4.12 */
+/* behaviour 4.12 */
 static void reopening_a_child_reopens_its_parent_only(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -178,7 +180,7 @@ static void reopening_a_child_reopens_its_parent_only(void **state)
 	assert_string_equal(state_of(x.e, x.top), "terminal done");
 }
 
-/* 4.13, and what the former holder is told */
+/* behaviour 4.13, and what the former holder is told */
 static void a_cascade_takes_the_claim_of_the_parent_and_says_so(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -261,7 +263,7 @@ static void structural(struct engine *e, int64_t parent,
 	call_finish(&x.call);
 }
 
-/* the engine's part of 4.14, 4.15, 4.16 */
+/* the engine's part of behaviours 4.14, 4.15, 4.16 */
 static void structural_operations_have_their_cascades(void **state)
 {
 	struct family x = family(state, ROLE_WORK, NULL);
@@ -284,7 +286,7 @@ static int hide_rules(struct tx *tx, void *arg, struct failure *f)
 	return tx_run(tx, f, SQL_HIDE_RULES, "") < 0 ? -1 : 0;
 }
 
-/* 3.19 */
+/* behaviour 3.19 */
 static void rules_that_cannot_be_read_are_not_no_gates(void **state)
 {
 	struct engine *e = *state;
@@ -318,7 +320,7 @@ static void a_cascade_without_rules_is_skipped_with_a_warning(void **state)
 	call_finish(&run.call);
 }
 
-/* ---- 4.24: a fault while the cascade is written undoes the child too ---- */
+/* ---- behaviour 4.24: a fault while the cascade is written undoes the child too ---- */
 
 SQL(SQL_BREAK, "CREATE TEMP TRIGGER no_cascade BEFORE UPDATE OF role ON item WHEN new.depth = 1 BEGIN"
 	" SELECT RAISE(ABORT, 'injected'); END");

@@ -8,7 +8,7 @@ static json_t *claim_next(struct engine *e, enum who who, const char *selector)
 	return run_op(e, who, "claim", "{'selector':%s}", selector);
 }
 
-/* 6.1 */
+/* behaviour 6.1 */
 static void a_claimed_item_is_refused_without_naming_the_holder(void **state)
 {
 	struct engine *e = *state;
@@ -28,7 +28,7 @@ static void a_claimed_item_is_refused_without_naming_the_holder(void **state)
 	assert_int_equal(load(e, a).claim_gen, 1);
 }
 
-/* 6.2 */
+/* behaviour 6.2 */
 static void equality_is_expiry(void **state)
 {
 	struct engine *e = *state;
@@ -45,7 +45,7 @@ static void equality_is_expiry(void **state)
 	assert_int_equal(events_of(e, a, EVENT_CLAIM_EXPIRED), 1);
 }
 
-/* 6.3 */
+/* behaviour 6.3 */
 static void a_principal_holds_one_item(void **state)
 {
 	struct engine *e = *state;
@@ -65,7 +65,7 @@ static void a_principal_holds_one_item(void **state)
 	assert_int_equal(count(e, "SELECT count(*) FROM event WHERE type = 12 AND data LIKE '%superseded%'"), 1);
 }
 
-/* 6.4, 6.5 */
+/* behaviours 6.4, 6.5 */
 static void claiming_again_prolongs(void **state)
 {
 	struct engine *e = *state;
@@ -99,7 +99,7 @@ static void a_lapsed_own_claim_is_taken_afresh(void **state)
 	assert_int_equal(load(e, a).claim_first_at, e->now);
 }
 
-/* 6.7 */
+/* behaviour 6.7 */
 static void the_selector_gets_past_500_that_are_blocked(void **state)
 {
 	struct engine *e = *state;
@@ -117,7 +117,7 @@ static void the_selector_gets_past_500_that_are_blocked(void **state)
 	assert_string_equal(text_at(answer, "item.title"), "low");
 }
 
-/* 6.8 */
+/* behaviour 6.8 */
 static void priority_then_complexity_then_age(void **state)
 {
 	struct engine *e = *state;
@@ -125,9 +125,11 @@ static void priority_then_complexity_then_age(void **state)
 	json_t *answer;
 
 	make_item_as(e, root, "high/5", (struct traits){.priority = PRIORITY_HIGH, .complexity = 5});
+	e->now++;
 	make_item_as(e, root, "high/null", (struct traits){.priority = PRIORITY_HIGH});
 	e->now++;
 	make_item_as(e, 0, "high/2", (struct traits){.priority = PRIORITY_HIGH, .complexity = 2});
+	e->now++;
 	make_item_as(e, root, "medium/1", (struct traits){.priority = PRIORITY_MEDIUM, .complexity = 1});
 	answer = run_op(e, P1, "next", "{'limit':4}");
 	assert_ok(answer);
@@ -143,7 +145,31 @@ static void priority_then_complexity_then_age(void **state)
 	assert_string_equal(text_at(answer, "items.0.title"), "high/5");
 }
 
-/* 6.9 */
+/* Whatever the order and wherever they are looked for: here, in a project and below a small parent. */
+static void equal_keys_are_ordered_by_id(void **state)
+{
+	static const char *const orders[] = {"priority", "oldest", "newest"};
+	struct engine *e = *state;
+	int64_t root = make_item_as(e, 0, "root", (struct traits){.role = ROLE_WORK});
+	int64_t parent = make_item_as(e, root, "parent", (struct traits){.role = ROLE_WORK});
+	const char *places[] = {"{}", arena_printf(e->arena, "{'rootId':'%s'}", id_of(e, root)),
+		arena_printf(e->arena, "{'ancestorId':'%s'}", id_of(e, parent))};
+
+	for (int i = 0; i < 8; i++)
+		make_item(e, parent, "same");
+	for (size_t i = 0; i < 9; i++) {
+		const char *place = places[i / 3];
+		json_t *answer = run_op(e, P1, "next", "{'limit':8,'orderBy':'%s'%s%s", orders[i % 3],
+			place[1] == '}' ? "" : ",", place + 1);
+
+		assert_int_equal(json_array_size(at(answer, "items")), 8);
+		for (int k = 0; k < 7; k++)
+			assert_true(strcmp(text_at(answer, arena_printf(e->arena, "items.%d.id", k)),
+					    text_at(answer, arena_printf(e->arena, "items.%d.id", k + 1))) < 0);
+	}
+}
+
+/* behaviour 6.9 */
 static void what_stands_below_a_foreign_claim_is_left_alone(void **state)
 {
 	struct engine *e = *state;
@@ -166,7 +192,7 @@ static void what_stands_below_a_foreign_claim_is_left_alone(void **state)
 	assert_ok(claim(e, P1, a, 60));
 }
 
-/* 6.10 */
+/* behaviour 6.10 */
 static void two_kinds_of_nothing(void **state)
 {
 	struct engine *e = *state;
@@ -184,7 +210,7 @@ static void two_kinds_of_nothing(void **state)
 	assert_int_equal(events_of(e, root, EVENT_CLAIM_REJECTED), 0);
 }
 
-/* 6.11, 6.12 */
+/* behaviours 6.11, 6.12 */
 static void a_heartbeat_prolongs_and_never_revives(void **state)
 {
 	struct engine *e = *state;
@@ -216,7 +242,7 @@ static void a_holders_transition_keeps_the_claim_alive(void **state)
 	assert_int_equal(load(e, a).claim_until, e->now + 60000);
 }
 
-/* 6.13 */
+/* behaviour 6.13 */
 static void an_ended_item_cannot_be_claimed(void **state)
 {
 	struct engine *e = *state;
@@ -253,7 +279,7 @@ static int sweep(struct tx *tx, void *arg, struct failure *f)
 	return sweep_expired(tx, arg, f);
 }
 
-/* 6.15 */
+/* behaviour 6.15 */
 static void a_lapse_is_on_record_once(void **state)
 {
 	struct engine *e = *state;
@@ -269,7 +295,7 @@ static void a_lapse_is_on_record_once(void **state)
 	assert_int_equal(events_of(e, a, EVENT_CLAIM_EXPIRED), 1);
 }
 
-/* 6.16, A01 (d) */
+/* behaviour 6.16, A01 (d) */
 static void the_generation_fences_a_late_agent(void **state)
 {
 	struct engine *e = *state;
@@ -285,7 +311,7 @@ static void the_generation_fences_a_late_agent(void **state)
 	assert_ok(run_op(e, P1, "transition", "{'itemId':'%s','trigger':'start','claimGen':2}", id_of(e, a)));
 }
 
-/* ---- 6.14, A01 (c) ---- */
+/* ---- behaviour 6.14, A01 (c) ---- */
 
 struct two_claims {
 	struct call call;
@@ -344,7 +370,7 @@ static void a_lapsed_claim_on_an_item_that_ends_is_on_record(void **state)
 	assert_int_equal(load(e, a).claim_by, 0);
 }
 
-/* ---- 6.6, A01 (b) ---- */
+/* ---- behaviour 6.6, A01 (b) ---- */
 
 #define WORKERS 16
 #define ITEMS 10
@@ -354,7 +380,7 @@ struct worker {
 	struct caller caller;
 	struct arena *arena;
 	char id[16];
-	bool has_claimed;
+	bool has_claimed, was_told_none;
 	struct call call;
 	struct buf text;
 	struct selector_args selector;
@@ -379,8 +405,10 @@ static void *work(void *arg)
 	failure_init(&f, worker->arena);
 	call_init(&worker->call, worker->arena, &worker->caller, worker->e->rules);
 	buf_init(&worker->text, worker->arena, SIZE_MAX);
-	if (store_write(worker->e->store, claim_any, worker, &worker->caller.actor, worker->arena, &f) == 0)
+	if (store_write(worker->e->store, claim_any, worker, &worker->caller.actor, worker->arena, &f) == 0) {
 		worker->has_claimed = worker->call.has_claimed;
+		worker->was_told_none = str_starts(buf_str(&worker->text), STR("\"claimed\":false"));
+	}
 	call_finish(&worker->call);
 	arena_destroy(worker->arena);
 	return NULL;
@@ -392,6 +420,7 @@ static void racing_workers_never_share_an_item(void **state)
 	static struct worker workers[WORKERS];
 	pthread_t threads[WORKERS];
 	int winners = 0;
+	int losers = 0;
 
 	for (int i = 0; i < ITEMS; i++)
 		make_item(e, 0, "x");
@@ -404,8 +433,10 @@ static void racing_workers_never_share_an_item(void **state)
 	for (int i = 0; i < WORKERS; i++) {
 		(void)pthread_join(threads[i], NULL);
 		winners += workers[i].has_claimed;
+		losers += workers[i].was_told_none;
 	}
 	assert_int_equal(winners, ITEMS);
+	assert_int_equal(losers, WORKERS - ITEMS);
 	assert_int_equal(count(e, "SELECT count(DISTINCT claim_by) FROM item"), ITEMS);
 	assert_int_equal(count(e, "SELECT count(*) FROM event WHERE type = 11"), ITEMS);
 }
@@ -455,8 +486,10 @@ static void a_large_subtree_is_found_through_its_project(void **state)
 
 	for (int i = 0; i <= LIMIT_SELECT_WALK; i++)
 		make_item_as(e, left, "l", (struct traits){.priority = PRIORITY_HIGH});
-	for (int i = 0; i <= LIMIT_SELECT_WALK; i++)
-		make_item(e, right, i == 0 ? "first" : "r");
+	make_item(e, right, "first");
+	e->now++;
+	for (int i = 0; i < LIMIT_SELECT_WALK; i++)
+		make_item(e, right, "r");
 	answer = run_op(e, P1, "next", "{'ancestorId':'%s'}", id_of(e, right));
 	assert_string_equal(text_at(answer, "items.0.title"), "first");
 	answer = run_op(e, P1, "next", "{'parentId':'%s','orderBy':'newest'}", id_of(e, right));
@@ -492,6 +525,7 @@ int main(void)
 		T(a_lapsed_own_claim_is_taken_afresh),
 		T(the_selector_gets_past_500_that_are_blocked),
 		T(priority_then_complexity_then_age),
+		T(equal_keys_are_ordered_by_id),
 		T(what_stands_below_a_foreign_claim_is_left_alone),
 		T(two_kinds_of_nothing),
 		T(a_heartbeat_prolongs_and_never_revives),

@@ -30,7 +30,7 @@ static json_t *complete(struct feature *x, const char *more)
 	return run_op(x->e, LOCAL, "complete_tree", "{'itemId':'%s'%s}", id_of(x->e, x->f), more);
 }
 
-/* 4.21 */
+/* behaviour 4.21 */
 static void blockers_come_first_and_parents_last(void **state)
 {
 	struct feature x = feature(state, NULL);
@@ -48,7 +48,7 @@ static void blockers_come_first_and_parents_last(void **state)
 	assert_int_equal(int_at(answer, "counts.completed"), 4);
 }
 
-/* 4.21 */
+/* behaviour 4.21 */
 static void what_waits_for_a_refused_member_is_skipped(void **state)
 {
 	struct feature x = feature(state, "gated");
@@ -79,7 +79,7 @@ static void what_the_table_refuses_skips_nobody(void **state)
 	assert_string_equal(text_at(answer, "items.2.reason"), "dependency_failed");
 }
 
-/* 4.22 */
+/* behaviour 4.22 */
 static void a_blocker_outside_the_set_is_a_gate_failure(void **state)
 {
 	struct feature x = feature(state, NULL);
@@ -89,7 +89,7 @@ static void a_blocker_outside_the_set_is_a_gate_failure(void **state)
 	assert_int_equal(int_at(answer, "counts.gateFailures"), 1);
 }
 
-/* 4.23 */
+/* behaviour 4.23 */
 static void a_cancelled_tree_has_a_cancelled_root(void **state)
 {
 	struct feature x = feature(state, "gated");

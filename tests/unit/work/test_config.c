@@ -55,7 +55,7 @@ static void a_push_is_kept_byte_for_byte(void **state)
 	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE type = 18"), 1);
 }
 
-/* 5.11 */
+/* behaviour 5.11 */
 static void pushes_are_guarded(void **state)
 {
 	struct box *box = *state;
@@ -107,7 +107,7 @@ static void an_expected_fingerprint_must_match(void **state)
 	assert_string_equal(text_at(data_of(answer), "relation"), "unknown");
 }
 
-/* 5.12, A08 a b c */
+/* behaviour 5.12, A08 a b c */
 static void bom_and_crlf_are_the_same_text(void **state)
 {
 	struct box *box = *state;
@@ -121,7 +121,7 @@ static void bom_and_crlf_are_the_same_text(void **state)
 	assert_string_equal(text_at(data_of(current(box, "")), "yaml"), TWO);
 }
 
-/* 5.13 */
+/* behaviour 5.13 */
 static void a_push_holds_for_the_next_call(void **state)
 {
 	struct box *box = *state;
@@ -133,7 +133,7 @@ static void a_push_holds_for_the_next_call(void **state)
 	assert_error(ask(box, &tool_advance, start, id_of(box->e, box->b)), "gate_blocked");
 }
 
-/* 5.14, 5.15 */
+/* behaviours 5.14, 5.15 */
 static void a_bad_push_stores_nothing(void **state)
 {
 	struct box *box = *state;
@@ -174,7 +174,7 @@ static void the_size_is_bounded(void **state)
 	(void)result_of(try_push(box, box->root, "")); /* equals {} */
 }
 
-/* 5.16 */
+/* behaviour 5.16 */
 static void flaws_are_warned_about(void **state)
 {
 	struct box *box = *state;
@@ -186,7 +186,7 @@ static void flaws_are_warned_about(void **state)
 	assert_true(json_array_size(at(data_of(current(box, "")), "schemaWarnings")) >= 1);
 }
 
-/* 5.21 */
+/* behaviour 5.21 */
 static void a_rollback_is_a_new_version(void **state)
 {
 	struct box *box = *state;
@@ -241,7 +241,7 @@ static int import(struct tx *tx, void *arg, struct failure *f)
 	return config_import_global(tx, &in, f);
 }
 
-/* 5.22 and 5.18, 5.20 as they show in effective */
+/* behaviours 5.22 and 5.18, 5.20 as they show in effective */
 static void the_global_document_comes_from_its_file(void **state)
 {
 	struct box *box = *state;

@@ -49,7 +49,7 @@ static void an_edge_is_made_and_read(void **state)
 	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE type = 9"), 1);
 }
 
-/* 5.7, A02 c d */
+/* behaviour 5.7, A02 c d */
 static void the_alias_is_stored_turned_round(void **state)
 {
 	struct box *box = *state;
@@ -64,7 +64,7 @@ static void the_alias_is_stored_turned_round(void **state)
 	assert_string_equal(text_at(answer, "error.detail.fields.0.field"), "ops[0].to");
 }
 
-/* 5.8 */
+/* behaviour 5.8 */
 static void the_path_of_a_cycle_is_closed(void **state)
 {
 	struct box *box = *state;
@@ -160,7 +160,7 @@ static void a_long_cycle_is_found_and_summarised(void **state)
 	assert_true(now_ms() - started < 1000);
 }
 
-/* A02 b, 3.17 */
+/* A02 b, behaviour 3.17 */
 static void relations_may_form_rings(void **state)
 {
 	struct box *box = *state;
@@ -180,7 +180,7 @@ static void relations_may_form_rings(void **state)
 	assert_null(at(data_of(answer), "edges.0.satisfied"));
 }
 
-/* 5.9 */
+/* behaviour 5.9 */
 static void a_pattern_is_all_or_nothing(void **state)
 {
 	struct box *box = *state;
@@ -246,7 +246,7 @@ static void removing_an_edge_names_what_it_frees(void **state)
 	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE type = 10"), 3);
 }
 
-/* 5.10 */
+/* behaviour 5.10 */
 static void a_graph_is_capped_and_says_so(void **state)
 {
 	struct box *box = *state;
@@ -321,7 +321,7 @@ static void blocked_lists_both_kinds(void **state)
 	assert_null(at(answer, "page.nextCursor"));
 }
 
-/* §2.5: no disclosure across projects */
+/* No disclosure across projects */
 static void an_end_that_may_not_be_read_has_no_id(void **state)
 {
 	struct box *box = *state;

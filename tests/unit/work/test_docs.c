@@ -63,7 +63,7 @@ static void titles_stay_unless_given(void **state)
 	assert_null(at(data_of(get(box, "p", "")), "document.title"));
 }
 
-/* 5.24 */
+/* behaviour 5.24 */
 static void limits_depend_on_the_kind(void **state)
 {
 	struct box *box = *state;
@@ -153,7 +153,7 @@ static void an_outline_is_paged(void **state)
 	assert_int_equal(seen, 5000);
 }
 
-/* 5.23 */
+/* behaviour 5.23 */
 static void a_rule_is_found_by_its_note(void **state)
 {
 	struct box *box = *state;

@@ -25,7 +25,7 @@ static int64_t task(struct engine *e, int64_t parent, const char *type)
 	return make_item_as(e, parent, "task", (struct traits){.type = type});
 }
 
-/* 6.17 */
+/* behaviour 6.17 */
 static void all_resources_or_none(void **state)
 {
 	struct engine *e = *state;
@@ -52,7 +52,7 @@ static void all_resources_or_none(void **state)
 	assert_int_equal(count(e, "SELECT count(*) FROM lease"), 2);
 }
 
-/* 6.18 */
+/* behaviour 6.18 */
 static void every_way_out_of_work_releases(void **state)
 {
 	static const char *const ways[] = {"block", "complete", "cancel"};
@@ -78,7 +78,7 @@ static void every_way_out_of_work_releases(void **state)
 	assert_int_equal(count(e, "SELECT count(*) FROM event WHERE type = 16"), 4);
 }
 
-/* 3.10 */
+/* behaviour 3.10 */
 static void resume_takes_the_resources_again(void **state)
 {
 	struct engine *e = *state;
@@ -95,7 +95,7 @@ static void resume_takes_the_resources_again(void **state)
 	assert_refused(move(e, LOCAL, item, "resume"), "resource_unavailable");
 }
 
-/* 6.19 */
+/* behaviour 6.19 */
 static void a_lease_dies_to_the_millisecond(void **state)
 {
 	struct engine *e = *state;
@@ -113,7 +113,7 @@ static void a_lease_dies_to_the_millisecond(void **state)
 	assert_int_equal(count(e, "SELECT count(*) FROM event WHERE type = 17"), 1);
 }
 
-/* 6.20 */
+/* behaviour 6.20 */
 static void credentials_are_a_closed_set_where_resources_are_declared(void **state)
 {
 	struct engine *e = *state;

@@ -32,7 +32,7 @@ static json_t *get(struct box *box, int64_t item, const char *key)
 	return ask(box, &tool_notes_read, "{'select':'get','itemId':'%s','key':'%s'}", id_of(box->e, item), key);
 }
 
-/* 5.1 */
+/* behaviour 5.1 */
 static void an_upsert_keeps_identity(void **state)
 {
 	struct box *box = *state;
@@ -66,7 +66,7 @@ static void the_same_text_again_is_no_version(void **state)
 	assert_int_equal(int_at(again, "version"), 2);
 }
 
-/* 5.2 */
+/* behaviour 5.2 */
 static void the_schema_decides_the_role(void **state)
 {
 	struct box *box = *state;
@@ -84,7 +84,7 @@ static void the_schema_decides_the_role(void **state)
 	(void)result_of(upsert(box, box->a, "free", "REVIEW", "x"));
 }
 
-/* 5.3 */
+/* behaviour 5.3 */
 static void lengths_count_characters_of_normalised_text(void **state)
 {
 	struct box *box = *state;
@@ -106,7 +106,7 @@ static void lengths_count_characters_of_normalised_text(void **state)
 	assert_true(has_warning(answer, "note_over_limit"));
 }
 
-/* 5.4 and A15: bytes are counted before line ends are changed */
+/* behaviour 5.4 and A15: bytes are counted before line ends are changed */
 static void bytes_are_limited_up_front(void **state)
 {
 	struct box *box = *state;
@@ -163,7 +163,7 @@ static void a_section_of_a_note_is_read_by_its_anchor(void **state)
 	assert_string_equal(text_at(answer, "error.detail.id"), "plan#three");
 }
 
-/* 5.5 */
+/* behaviour 5.5 */
 static void a_list_is_metadata_in_schema_order(void **state)
 {
 	struct box *box = *state;
@@ -190,7 +190,7 @@ static void a_list_is_metadata_in_schema_order(void **state)
 	assert_int_equal(strlen(text_at(data_of(answer), "notes.0.sha256")), 64);
 }
 
-/* 1.19 */
+/* behaviour 1.19 */
 static void a_list_with_bodies_stays_within_its_budget(void **state)
 {
 	struct box *box = *state;
@@ -226,7 +226,7 @@ static void a_list_with_bodies_stays_within_its_budget(void **state)
 	assert_int_equal(seen, 20);
 }
 
-/* 5.6, A06 */
+/* behaviour 5.6, A06 */
 static void a_body_from_a_file_stays_in_its_directory(void **state)
 {
 	struct box *box = *state;
@@ -382,7 +382,7 @@ static void deleting_counts_what_is_not_there(void **state)
 	assert_error(ask(box, &tool_notes_write, "{'ops':[{'op':'delete','key':'a'}]}"), "invalid_request");
 }
 
-/* §5.3: a busy holder keeps its item */
+/* A busy holder keeps its item */
 static void a_write_of_the_holder_prolongs_its_claim(void **state)
 {
 	struct box *box = *state;
@@ -401,7 +401,6 @@ static void a_write_of_the_holder_prolongs_its_claim(void **state)
 	assert_int_equal(load(box->e, box->a).claim_until, before.claim_until);
 }
 
-/* §7.4 */
 static void ownership_owner_protects_what_is_filled(void **state)
 {
 	struct box *box = *state;
@@ -423,7 +422,7 @@ static void ownership_owner_protects_what_is_filled(void **state)
 	(void)result_of(ask(box, &tool_notes_write, write, id, "queue", "as administrator"));
 }
 
-/* 6.32 */
+/* behaviour 6.32 */
 static void attribution_is_hidden_from_those_without_it(void **state)
 {
 	struct box *box = *state;
@@ -441,7 +440,7 @@ static void attribution_is_hidden_from_those_without_it(void **state)
 	assert_non_null(at(data_of(answer), "notes.0.createdAt"));
 }
 
-/* 1.14 */
+/* behaviour 1.14 */
 static void describe_is_inert(void **state)
 {
 	struct box *box = *state;

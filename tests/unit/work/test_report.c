@@ -67,11 +67,14 @@ static void a_seat_token_is_shown_once_and_kept_as_a_digest(void **state)
 	}
 	assert_int_equal(count(box->e, "SELECT count(*) FROM idempotency WHERE result LIKE '%dst_%'"), 0);
 	assert_int_equal(count(box->e, "SELECT count(*) FROM run_seat"), 2);
+	/* and it is on record that it was given, without the token */
+	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE type = 28 AND data LIKE '%implementer%'"), 2);
+	assert_int_equal(count(box->e, "SELECT count(*) FROM event WHERE data LIKE '%dst_%'"), 0);
 	answer = ask(box, &tool_report, "{'ops':[{'op':'issue_seat','runId':'%s','seat':'nobody'}]}", run);
 	assert_true(has_warning(answer, "seat_unknown"));
 }
 
-/* 6.21 */
+/* behaviour 6.21 */
 static void only_the_entering_seat_starts(void **state)
 {
 	struct box *box = *state;
@@ -87,7 +90,7 @@ static void only_the_entering_seat_starts(void **state)
 	(void)result_of(ask(box, &tool_advance, start, id_of(box->e, box->a)));
 }
 
-/* 6.22 */
+/* behaviour 6.22 */
 static void a_note_with_a_seat_is_for_that_seat(void **state)
 {
 	struct box *box = *state;
@@ -111,9 +114,49 @@ static void a_note_with_a_seat_is_for_that_seat(void **state)
 	assert_string_equal(text_at(data_of(answer), "note.actor.kind"), "seat");
 	assert_string_equal(text_at(data_of(answer), "note.actor.parent"), "local");
 	assert_string_equal(text_at(data_of(answer), "note.actor.seat"), "implementer");
+	assert_int_equal(strlen(text_at(data_of(answer), "note.actor.runId")), 36);
 }
 
-/* 6.23 */
+SQL(SQL_AGE_RUNS, "UPDATE run SET last_activity_at = 1");
+SQL(SQL_ACTIVE_RUNS, "SELECT count(*) FROM run WHERE last_activity_at > 1");
+
+static int age_runs(struct tx *tx, void *arg, struct failure *f)
+{
+	(void)arg;
+	return tx_run(tx, f, SQL_AGE_RUNS, "") < 0 ? -1 : 0;
+}
+
+/* Whatever a seat does keeps its run from looking forgotten; what it is refused does not. */
+static void a_run_is_active_while_its_seats_write(void **state)
+{
+	struct box *box = *state;
+	static const char *const calls[] = {
+		"'op':'claim'", "'op':'heartbeat'", "'op':'transition','trigger':'start'", "'op':'release'"};
+	static const char op[] = "{'ops':[{%s,'itemId':'%s'}]}";
+	const char *run = open_run(box, "");
+	struct caller implementer = issue(box, run, "implementer", NULL);
+	struct failure f;
+	json_t *answer;
+
+	failure_init(&f, box->e->arena);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		assert_int_equal(in_tx(box->e, LOCAL, age_runs, NULL, &f), 0);
+		(void)result_of(ask_as(box, &implementer, &tool_advance, op, calls[i], id_of(box->e, box->a)));
+		assert_int_equal(count(box->e, SQL_ACTIVE_RUNS), 1);
+	}
+	assert_int_equal(in_tx(box->e, LOCAL, age_runs, NULL, &f), 0);
+	assert_error(ask_as(box, &implementer, &tool_advance, op, calls[1], id_of(box->e, box->a)),
+		"not_claim_holder");
+	(void)result_of(ask(box, &tool_advance, op, calls[0], id_of(box->e, box->a)));
+	assert_int_equal(count(box->e, SQL_ACTIVE_RUNS), 0);
+	answer = ask(box, &tool_items_read, "{'select':'history','itemId':'%s'}", id_of(box->e, box->a));
+	assert_string_equal(text_at(data_of(answer), "entries.0.actor.runId"), run);
+	assert_string_equal(text_at(data_of(answer), "entries.0.actor.seat"), "implementer");
+	assert_string_equal(text_at(data_of(answer), "entries.0.verification.status"), "unchecked");
+	assert_string_equal(text_at(data_of(answer), "entries.0.verification.verifier"), "noop");
+}
+
+/* behaviour 6.23 */
 static void a_blind_seat_does_not_read(void **state)
 {
 	struct box *box = *state;
@@ -134,7 +177,7 @@ static void a_blind_seat_does_not_read(void **state)
 	assert_null(at(data_of(answer), "notes.0.sha256"));
 }
 
-/* 6.24 */
+/* behaviour 6.24 */
 static void closing_a_run_ends_tokens_and_claims(void **state)
 {
 	struct box *box = *state;
@@ -191,7 +234,6 @@ static void revoking_a_seat_ends_it(void **state)
 	assert_non_null(at(data_of(answer), "seats.0.revokedAt"));
 }
 
-/* §2.12-2 */
 static void a_seat_writes_inside_its_scope_only(void **state)
 {
 	struct box *box = *state;
@@ -214,7 +256,7 @@ static void a_seat_writes_inside_its_scope_only(void **state)
 		"invalid_request");
 }
 
-/* §4.13: select run (own) and op post are all a seat may */
+/* Select run (own) and op post are all a seat may */
 static void a_seat_reports_to_its_own_run(void **state)
 {
 	struct box *box = *state;
@@ -319,7 +361,6 @@ static void a_rollup_counts_the_log(void **state)
 	assert_error(ask(box, &tool_report, "{'select':'rollup'}"), "invalid_request");
 }
 
-/* §2.12-7 */
 static void a_pinned_run_keeps_its_rules(void **state)
 {
 	struct box *box = *state;
@@ -359,6 +400,7 @@ int main(void)
 		TEST(a_seat_token_is_shown_once_and_kept_as_a_digest),
 		TEST(only_the_entering_seat_starts),
 		TEST(a_note_with_a_seat_is_for_that_seat),
+		TEST(a_run_is_active_while_its_seats_write),
 		TEST(a_blind_seat_does_not_read),
 		TEST(closing_a_run_ends_tokens_and_claims),
 		TEST(revoking_a_seat_ends_it),

@@ -33,7 +33,7 @@ static void sit(struct run *r, enum who who, const char *seat, int64_t scope)
 		(struct seat_scope){.run_n = 1, .root_n = r->root, .scope_n = scope, .seat = str_of(seat)};
 }
 
-/* 6.21 */
+/* behaviour 6.21 */
 static void only_the_entering_seat_starts_a_phase(void **state)
 {
 	struct run r = run(state);
@@ -102,7 +102,7 @@ static int end_all(struct tx *tx, void *arg, struct failure *f)
 	return claim_end_all(tx, n, "released", "run_closed", arg, f);
 }
 
-/* the engine's part of 6.24: the claims of a closed run's seats end, and the holder is told why */
+/* the engine's part of behaviour 6.24: the claims of a closed run's seats end, and the holder is told why */
 static void closing_a_run_ends_claims_with_the_cause(void **state)
 {
 	struct run r = run(state);

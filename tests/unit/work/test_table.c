@@ -3,7 +3,7 @@
 
 #include "work/table.h"
 
-/* 3.1 */
+/* behaviour 3.1 */
 static void every_cell_of_the_table_is_as_written(void **state)
 {
 	static const enum role roles[] = {ROLE_QUEUE, ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_TERMINAL};

@@ -29,7 +29,7 @@ static void fill(struct world *w, const char *key, enum role role)
 	make_note(w->e, LOCAL, w->task, key, role, "Something.");
 }
 
-/* 3.1 */
+/* behaviour 3.1 */
 static void a_refused_trigger_lists_the_allowed_ones(void **state)
 {
 	struct world w = harbour(state);
@@ -45,7 +45,7 @@ static void a_refused_trigger_lists_the_allowed_ones(void **state)
 	assert_ok(move(w.e, LOCAL, w.root, "START"));
 }
 
-/* 3.2 */
+/* behaviour 3.2 */
 static void start_needs_the_notes_of_its_phase(void **state)
 {
 	struct world w = harbour(state);
@@ -60,7 +60,7 @@ static void start_needs_the_notes_of_its_phase(void **state)
 	assert_int_equal(events_of(w.e, w.task, EVENT_ITEM_TRANSITIONED), 0);
 }
 
-/* 3.3 */
+/* behaviour 3.3 */
 static void a_blank_note_is_not_filled(void **state)
 {
 	struct world w = harbour(state);
@@ -69,7 +69,7 @@ static void a_blank_note_is_not_filled(void **state)
 	assert_refused(move(w.e, LOCAL, w.task, "start"), "gate_blocked");
 }
 
-/* 3.4 */
+/* behaviour 3.4 */
 static void start_looks_at_the_current_phase_only(void **state)
 {
 	struct world w = harbour(state);
@@ -85,7 +85,7 @@ static void start_looks_at_the_current_phase_only(void **state)
 	assert_int_equal(int_at(answer, "noteProgress.remaining"), 1);
 }
 
-/* 3.5 */
+/* behaviour 3.5 */
 static void complete_looks_at_all_phases(void **state)
 {
 	struct world w = harbour(state);
@@ -97,7 +97,7 @@ static void complete_looks_at_all_phases(void **state)
 	assert_string_equal(text_at(answer, "error.detail.missing.0.key"), "implementation-notes");
 }
 
-/* 3.6 */
+/* behaviour 3.6 */
 static void without_review_start_from_work_completes(void **state)
 {
 	struct world w = harbour(state);
@@ -109,7 +109,7 @@ static void without_review_start_from_work_completes(void **state)
 	assert_string_equal(state_of(w.e, w.task), "terminal done");
 }
 
-/* 3.7 */
+/* behaviour 3.7 */
 static void an_optional_review_note_makes_the_phase(void **state)
 {
 	struct world w = harbour(state);
@@ -121,7 +121,7 @@ static void an_optional_review_note_makes_the_phase(void **state)
 	assert_string_equal(state_of(w.e, item), "review in-progress");
 }
 
-/* 3.8 */
+/* behaviour 3.8 */
 static void cancel_ignores_notes_and_blockers(void **state)
 {
 	struct world w = harbour(state);
@@ -132,7 +132,7 @@ static void cancel_ignores_notes_and_blockers(void **state)
 	assert_string_equal(state_of(w.e, w.task), "terminal cancelled");
 }
 
-/* 3.9 */
+/* behaviour 3.9 */
 static void gates_answer_in_their_order(void **state)
 {
 	struct world w = harbour(state);
@@ -147,7 +147,7 @@ static void gates_answer_in_their_order(void **state)
 	assert_refused(move(w.e, P1, w.task, "start"), "gate_blocked");
 }
 
-/* 3.10 */
+/* behaviour 3.10 */
 static void resume_gives_back_the_role_and_the_label(void **state)
 {
 	struct world w = harbour(state);
@@ -162,20 +162,26 @@ static void resume_gives_back_the_role_and_the_label(void **state)
 	assert_string_equal(state_of(w.e, item), "blocked in-progress");
 }
 
-/* 3.11 */
+/* behaviour 3.11 */
 static void resume_waits_for_blockers(void **state)
 {
 	struct world w = harbour(state);
 	int64_t a = make_item(w.e, w.root, "A");
 	int64_t b = make_item(w.e, w.root, "B");
+	json_t *answer;
 
 	assert_ok(move(w.e, LOCAL, b, "start"));
 	make_dep(w.e, a, b, ROLE_TERMINAL);
 	assert_ok(move(w.e, LOCAL, b, "block"));
-	assert_refused(move(w.e, LOCAL, b, "resume"), "dependency_unmet");
+	answer = move(w.e, LOCAL, b, "resume");
+	assert_refused(answer, "dependency_unmet");
+	assert_string_equal(text_at(answer, "error.detail.blockers.0.id"), id_of(w.e, a));
+	assert_string_equal(state_of(w.e, b), "blocked blocked");
+	assert_ok(move(w.e, LOCAL, a, "complete"));
+	assert_ok(move(w.e, LOCAL, b, "resume"));
 }
 
-/* 3.12 */
+/* behaviour 3.12 */
 static void blocking_twice_is_refused(void **state)
 {
 	struct world w = harbour(state);
@@ -188,7 +194,7 @@ static void blocking_twice_is_refused(void **state)
 	assert_string_equal(text_at(answer, "error.detail.allowed.1"), "cancel");
 }
 
-/* 3.13 */
+/* behaviour 3.13 */
 static void reopen_clears_label_and_claim_and_keeps_notes(void **state)
 {
 	struct world w = harbour(state);
@@ -203,7 +209,7 @@ static void reopen_clears_label_and_claim_and_keeps_notes(void **state)
 	assert_int_equal(count(w.e, "SELECT count(*) FROM note"), 1);
 }
 
-/* 3.14 */
+/* behaviour 3.14 */
 static void a_threshold_lets_pass_what_got_far_enough(void **state)
 {
 	struct world w = harbour(state);
@@ -218,7 +224,7 @@ static void a_threshold_lets_pass_what_got_far_enough(void **state)
 	assert_ok(move(w.e, LOCAL, d, "start"));
 }
 
-/* 3.15 */
+/* behaviour 3.15 */
 static void a_blocked_blocker_satisfies_nothing(void **state)
 {
 	struct world w = harbour(state);
@@ -233,7 +239,7 @@ static void a_blocked_blocker_satisfies_nothing(void **state)
 	assert_string_equal(text_at(answer, "error.detail.blockers.0.role"), "blocked");
 }
 
-/* 3.16 */
+/* behaviour 3.16 */
 static void a_cancelled_blocker_unblocks(void **state)
 {
 	struct world w = harbour(state);
@@ -248,7 +254,7 @@ static void a_cancelled_blocker_unblocks(void **state)
 	assert_ok(move(w.e, LOCAL, b, "start"));
 }
 
-/* 3.17 */
+/* behaviour 3.17 */
 static void a_relation_never_gates(void **state)
 {
 	struct world w = harbour(state);
@@ -259,7 +265,7 @@ static void a_relation_never_gates(void **state)
 	assert_ok(move(w.e, LOCAL, b, "start"));
 }
 
-/* 3.18 */
+/* behaviour 3.18 */
 static void without_rules_items_go_queue_work_terminal(void **state)
 {
 	struct engine *e = *state;
@@ -270,7 +276,7 @@ static void without_rules_items_go_queue_work_terminal(void **state)
 	assert_refused(move(e, LOCAL, item, "start"), "invalid_transition");
 }
 
-/* 3.20 */
+/* behaviour 3.20 */
 static void the_version_is_compared_before_any_gate(void **state)
 {
 	struct world w = harbour(state);
@@ -286,7 +292,7 @@ static void the_version_is_compared_before_any_gate(void **state)
 		"schema_pinned_conflict");
 }
 
-/* 3.21 */
+/* behaviour 3.21 */
 static void a_trait_adds_a_gate(void **state)
 {
 	struct engine *e = *state;
@@ -302,21 +308,25 @@ static void a_trait_adds_a_gate(void **state)
 	assert_refused(move(e, LOCAL, item, "start"), "gate_blocked");
 }
 
-/* 3.22 */
+/* behaviour 3.22 */
 static void a_trait_cannot_relax_the_schema(void **state)
 {
 	struct engine *e = *state;
 	int64_t root = make_item(e, 0, "r");
+	json_t *answer;
 	int64_t item;
 
 	push_rules(e, root,
 		"work_item_schemas:\n  t:\n    notes:\n      - {key: requirements, role: queue, required: true, description: d}\n"
 		"traits:\n  lax:\n    notes:\n      - {key: requirements, role: queue, required: false, description: d}\n");
 	item = make_item_as(e, root, "x", (struct traits){.type = "t", .traits = "[\"lax\"]"});
-	assert_refused(move(e, LOCAL, item, "start"), "gate_blocked");
+	answer = move(e, LOCAL, item, "start");
+	assert_refused(answer, "gate_blocked");
+	assert_string_equal(text_at(answer, "error.detail.missing.0.key"), "requirements");
+	assert_int_equal(json_array_size(at(answer, "error.detail.missing")), 1);
 }
 
-/* 3.23 */
+/* behaviour 3.23 */
 static void the_preview_lists_everything_in_the_way(void **state)
 {
 	struct world w = harbour(state);
@@ -339,7 +349,7 @@ static void the_preview_lists_everything_in_the_way(void **state)
 	assert_null(at(answer, "violations"));
 }
 
-/* 3.24 */
+/* behaviour 3.24 */
 static void the_preview_does_not_mind_a_claim(void **state)
 {
 	struct world w = harbour(state);
@@ -375,7 +385,7 @@ static int64_t reviewed(struct engine *e, const char *mode)
 	return make_item_as(e, root, "x", (struct traits){.type = "t", .role = ROLE_REVIEW});
 }
 
-/* 3.25 */
+/* behaviour 3.25 */
 static void one_author_for_two_seats_is_reported(void **state)
 {
 	struct engine *e = *state;
@@ -393,7 +403,7 @@ static void one_author_for_two_seats_is_reported(void **state)
 	assert_null(at(answer, "violations.0.waived"));
 }
 
-/* 3.26 */
+/* behaviour 3.26 */
 static void reject_blocks_unless_a_later_note_waives(void **state)
 {
 	struct engine *e = *state;
@@ -413,7 +423,7 @@ static void reject_blocks_unless_a_later_note_waives(void **state)
 	assert_true(json_is_true(at(answer, "violations.0.waived")));
 }
 
-/* 3.27 */
+/* behaviour 3.27 */
 static void writing_again_under_another_name_launders_nothing(void **state)
 {
 	struct engine *e = *state;
