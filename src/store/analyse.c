@@ -2,6 +2,8 @@
  * and cut characters, and its counts. */
 #include "store/analyse.h"
 
+#include "store/store.h"
+
 #include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>

@@ -1,20 +1,18 @@
 /* store/analyse.h - what a SQLite connection must know before it touches the search tables: the analyser `grams`
- * and the functions `fold`,
- * `rank_words` and `first_column`.
+ * and the functions `fold`, `rank_words` and `first_column`. A program that does not bring them cannot write texts.
  *
- * grams: every place of a text gives the five characters from there, fewer at its end, case folded as FTS5 folds it.
- * Three would do to find parts of words, and are what FTS5 brings; but there are few of them, each stands in many
- * texts, and to find the ten texts with a rare word took a walk over most of the index. Of a quoted query only the
- * first gram is looked up: whoever asks quotes one gram at a time. With three or four characters it asks for a
+ * grams: every place of a text gives the GRAM_CHARS characters from there, fewer at its end, case folded as FTS5
+ * folds it. Three would do to find parts of words, and are what FTS5 brings; but there are few of them, each stands in
+ * many texts, and to find the ten texts with a rare word took a walk over most of the index. Of a quoted query only
+ * the first gram is looked up: whoever asks quotes one gram at a time. With three or four characters it asks for a
  * prefix.
  *
- * fold(text): its characters folded in the same way, one for one. rank_words(table): bm25, lower is better; without
- * the walk over all matches that bm25() makes to weigh one word against itself. first_column(table): the first column
- * that the query matched in. */
+ * fold(text): its characters folded in the same way, one for one.
+ * rank_words(table): bm25, lower is better; without the walk over all matches that bm25() makes to weigh one word
+ * against itself, and with a sample of them where it has several to weigh.
+ * first_column(table): the first column that the query matched in. */
 #ifndef DAIS_STORE_ANALYSE_H
 #define DAIS_STORE_ANALYSE_H
-
-#define GRAM_CHARS 5
 
 struct sqlite3;
 

@@ -214,6 +214,11 @@ int store_read_submit(struct store *store, struct store_read *read, struct failu
 void store_follow(struct store *store, void (*wake)(void *context, int64_t newest), void *context);
 int64_t store_newest(const struct store *store);
 
+/* ---- searching ---- */
+
+/* Characters of the tokens in the index of parts of words; what it is to be asked is written by work/search_sqlite.c. */
+#define GRAM_CHARS 5
+
 /* ---- care ---- */
 
 struct store_facts {

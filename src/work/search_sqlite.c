@@ -1,8 +1,6 @@
 /* The search index in SQLite: FTS5, two analysers over each source. */
 #include "work/search_index.h"
 
-#include "store/analyse.h"
-
 #include <stdlib.h>
 
 /* Of the grams of a query as many are weighed, and as many of those looked up: more would only spare looking into
