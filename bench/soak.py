@@ -26,7 +26,7 @@ ITEMS = 10000
 SEGMENT = 10  # seconds of one load; connections are made anew for each
 SHORT = 2     # segments of a short life, the last one cut off
 RESTS = 4     # of the long life
-REST_SECONDS = 20
+REST_SECONDS = 30
 
 # A limit stands for "does not grow", so none of them depends on how long it runs.
 RSS_GROWTH_MB = 8      # heap pages that move about; a leak of 20 bytes per call is more within half an hour
