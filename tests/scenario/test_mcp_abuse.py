@@ -77,14 +77,14 @@ def dais():
 def attacked(dais):
     """The server, watched from before to after."""
     dais.wire().modern("tools/list")
-    files, memory = dais.descriptors(), rss_kib(dais)
+    open_before, memory = dais.connections(), rss_kib(dais)
     bystander = Bystander(dais)
     yield dais
     slow = bystander.stop()
     assert slow < 0.2 * SLACK, f"p99 of the others: {slow:.3f} s"
     assert dais.wire().modern("tools/list").status == 200
     dais.close_callers()
-    until(lambda: dais.descriptors() <= files + 8)
+    until(lambda: dais.connections() <= open_before + 8)
     assert SANITIZED or rss_kib(dais) - memory < MEMORY_KIB
 
 
