@@ -193,4 +193,12 @@ class Visitors:
 
 
 def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """(those of the database, all others). The store opens connections as they are needed and keeps a bounded number."""
+    links = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    of_store = sum("/dais.db" in link for link in links)
+    return of_store, len(links) - of_store

@@ -93,25 +93,40 @@ static bool is_unread(const struct conn *conn)
 	return ioctl(conn->fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
-/* Oldest first, so that a flood of silent connections cannot keep honest ones out. */
+static bool is_headless(const struct conn *conn, int64_t now)
+{
+	return conn->phase == CONN_HEAD && !conn->cut && now - conn->since >= HEADLESS_MIN_MS && !is_unread(conn);
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct conn *const *first = a;
+	const struct conn *const *second = b;
+
+	return ((*first)->since > (*second)->since) - ((*first)->since < (*second)->since);
+}
+
+/* Oldest first, so that a flood of silent connections cannot keep honest ones out. Each is asked once: the
+ * lock is held, and looking for the oldest anew for each that goes took seconds at 2,000 connections. */
 static void thin_headless(struct http_server *server, int64_t now)
 {
-	for (;;) {
-		struct conn *oldest = NULL;
-		size_t count = 0;
+	struct conn **headless = NULL;
+	size_t n = 0;
 
-		for (struct conn *at = server->conns; at != NULL; at = at->next) {
-			if (at->phase != CONN_HEAD || at->cut || now - at->since < HEADLESS_MIN_MS ||
-				is_unread(at))
-				continue;
-			count++;
-			if (oldest == NULL || at->since < oldest->since)
-				oldest = at;
-		}
-		if (count <= LIMIT_HTTP_HEADLESS)
-			return;
-		expire(server, oldest);
+	for (struct conn *at = server->conns; at != NULL; at = at->next) {
+		if (!is_headless(at, now))
+			continue;
+		if (headless == NULL)
+			headless = calloc(server->conn_count, sizeof(struct conn *));
+		if (headless == NULL)
+			abort();
+		headless[n++] = at;
 	}
+	if (n > LIMIT_HTTP_HEADLESS)
+		qsort(headless, n, sizeof(struct conn *), by_age);
+	for (size_t i = 0; i + LIMIT_HTTP_HEADLESS < n; i++)
+		expire(server, headless[i]);
+	free(headless);
 }
 
 static bool is_silent(struct http_server *server, const struct conn *conn, int64_t now)

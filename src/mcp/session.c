@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define BUCKETS 1024U
-#define IDLE_MS (LIMIT_MCP_SESSION_HOURS * 3600000LL)
 #define TOUCH_MS 60000 /* how stale last_seen_at may be in the row */
 
 struct session_table {
@@ -18,6 +17,10 @@ struct session_table {
 	struct mcp_session *newest;
 	struct mcp_session *oldest;
 	size_t count;
+	/* Deleting a row is queued: until it is done the row could be loaded again. A ring of the
+	 * sessions that ended last. */
+	unsigned char ended[LIMIT_MCP_ENDED_SESSIONS][32];
+	size_t ended_count; /* ever */
 	struct mcp_session *lines; /* conversations over lines, linked by `newer` */
 };
 
@@ -54,7 +57,7 @@ void mcp_session_unref(struct mcp_session *session)
 	free(session);
 }
 
-static struct mcp_session *session_new(struct mcp_server *server)
+struct mcp_session *mcp_session_new(struct mcp_server *server)
 {
 	struct mcp_session *session = calloc(1, sizeof(*session));
 
@@ -72,7 +75,7 @@ static struct mcp_session *session_new(struct mcp_server *server)
 struct mcp_session *mcp_session_create(
 	struct mcp_server *server, const struct hello *hello, struct str principal)
 {
-	struct mcp_session *session = session_new(server);
+	struct mcp_session *session = mcp_session_new(server);
 
 	session->version = hello->version;
 	session->client_can = client_features(hello->capabilities);
@@ -153,6 +156,14 @@ static struct mcp_session *table_find(struct session_table *table, const unsigne
 	return session;
 }
 
+static bool has_ended(const struct session_table *table, const unsigned char key[32])
+{
+	for (size_t i = 0; i < table->ended_count && i < LIMIT_MCP_ENDED_SESSIONS; i++)
+		if (memcmp(table->ended[i], key, 32) == 0)
+			return true;
+	return false;
+}
+
 /* The session that goes when another one needs its place; NULL: all are in use, or nobody must go.
  */
 static struct mcp_session *pick_victim(
@@ -199,79 +210,6 @@ void mcp_session_busy(struct mcp_session *session, int change)
 	(void)pthread_mutex_unlock(&table->lock);
 }
 
-/* ---- rows ---- */
-
-void mcp_session_save(struct mcp_session *session)
-{
-	AUTO(arena_destroyp) struct arena *arena = arena_create();
-	const struct mcp_handlers *on = session->server->on;
-	struct mcp_session_row row = {
-		.version = revision_text(session->version),
-		.principal = session->principal,
-		.client_capabilities = session->capabilities,
-		.client_info = session->client_info,
-		.created_at = session->created_at,
-		.last_seen_at = clock_wall_ms(),
-	};
-	static const char *const levels[] = {
-		"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"};
-	struct buf uris;
-	struct json_writer w;
-
-	if (!session->is_durable || on->session_save == NULL)
-		return;
-	memcpy(row.key, session->key, sizeof(row.key));
-	buf_init(&uris, arena, SIZE_MAX);
-	json_writer_init(&w, &uris);
-	(void)pthread_mutex_lock(&session->lock);
-	jw_array_begin(&w);
-	for (size_t i = 0; i < session->interest.uri_count; i++)
-		jw_str(&w,
-			(struct str){session->interest.uris[i].uri, session->interest.uris[i].n});
-	jw_array_end(&w);
-	row.log_level = str_of(levels[session->log_threshold]);
-	(void)pthread_mutex_unlock(&session->lock);
-	row.subscriptions = buf_str(&uris);
-	on->session_save(session->server->app, &row);
-}
-
-static struct mcp_session *session_from_row(
-	struct mcp_server *server, const struct mcp_session_row *row)
-{
-	int version = revision_find(row->version);
-	struct mcp_session *session;
-	json_t *info;
-	json_t *value;
-	json_t *uri;
-	size_t i;
-
-	if (version < 0 || version >= MCP_2026_07_28 ||
-		clock_wall_ms() - row->last_seen_at > IDLE_MS)
-		return NULL;
-	session = session_new(server);
-	memcpy(session->key, row->key, sizeof(session->key));
-	session->is_durable = true;
-	session->version = (enum mcp_version)version;
-	session->principal = str_dup(session->arena, row->principal);
-	session->capabilities = str_dup(session->arena, row->client_capabilities);
-	session->client_info = str_dup(session->arena, row->client_info);
-	session->created_at = row->created_at;
-	session->last_seen_at = row->last_seen_at;
-	if (log_level_find(row->log_level) >= 0)
-		session->log_threshold = log_level_find(row->log_level);
-	info = json_loadb(row->client_info.p, row->client_info.n, JSON_ALLOW_NUL, NULL);
-	session->client_name = str_dup(session->arena, json_member_str(info, "name"));
-	json_decref(info);
-	value = json_loadb(
-		row->client_capabilities.p, row->client_capabilities.n, JSON_ALLOW_NUL, NULL);
-	session->client_can = client_features(value);
-	json_decref(value);
-	value = json_loadb(row->subscriptions.p, row->subscriptions.n, JSON_ALLOW_NUL, NULL);
-	json_array_foreach(value, i, uri)(void) interest_add(&session->interest, json_str(uri));
-	json_decref(value);
-	return session;
-}
-
 /* ---- life ---- */
 
 int mcp_session_publish(struct mcp_session *session, char id[SESSION_ID_SIZE])
@@ -313,22 +251,24 @@ static struct mcp_session *load(struct mcp_server *server, const unsigned char k
 	struct mcp_session_row row = {0};
 	struct mcp_session *session;
 	struct mcp_session *other;
+	bool ended;
 
 	if (server->on->session_load == NULL ||
 		!server->on->session_load(server->app, key, arena, &row))
 		return NULL;
 	memcpy(row.key, key, sizeof(row.key));
-	session = session_from_row(server, &row);
+	session = mcp_session_from_row(server, &row);
 	if (session == NULL)
 		return NULL;
 	(void)pthread_mutex_lock(&table->lock);
+	ended = has_ended(table, key);
 	other = table_find(table, key);
-	if (other == NULL)
-		table_add(table, mcp_session_ref(session));
-	else
+	if (other != NULL)
 		(void)mcp_session_ref(other);
+	else if (!ended)
+		table_add(table, mcp_session_ref(session));
 	(void)pthread_mutex_unlock(&table->lock);
-	if (other == NULL)
+	if (other == NULL && !ended)
 		return session;
 	mcp_session_unref(session);
 	return other;
@@ -452,7 +392,11 @@ static bool withdraw(struct mcp_session *session)
 void mcp_session_end(struct mcp_session *session)
 {
 	const struct mcp_handlers *on = session->server->on;
+	struct session_table *table = session->server->sessions;
 
+	(void)pthread_mutex_lock(&table->lock);
+	memcpy(table->ended[table->ended_count++ % LIMIT_MCP_ENDED_SESSIONS], session->key, 32);
+	(void)pthread_mutex_unlock(&table->lock);
 	if (!withdraw(session))
 		return;
 	cancel_requests(session);
@@ -571,7 +515,7 @@ static struct mcp_session *expired(struct session_table *table)
 	session = table->oldest;
 	while (session != NULL && session->busy > 0)
 		session = session->newer;
-	if (session != NULL && clock_wall_ms() - session->last_seen_at > IDLE_MS)
+	if (session != NULL && clock_wall_ms() - session->last_seen_at > SESSION_IDLE_MS)
 		(void)mcp_session_ref(session);
 	else
 		session = NULL;

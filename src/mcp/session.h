@@ -55,6 +55,12 @@ struct mcp_session {
 struct session_table *mcp_session_table_create(struct mcp_server *server);
 void mcp_session_table_destroy(struct session_table *table);
 
+#define SESSION_IDLE_MS (LIMIT_MCP_SESSION_HOURS * 3600000LL)
+
+/* Empty, with one reference. */
+struct mcp_session *mcp_session_new(struct mcp_server *server);
+/* NULL: too old, or of a version that is not known. */
+struct mcp_session *mcp_session_from_row(struct mcp_server *server, const struct mcp_session_row *row);
 struct mcp_session *mcp_session_create(
 	struct mcp_server *server, const struct hello *hello, struct str principal);
 struct mcp_session *mcp_session_ref(struct mcp_session *session);

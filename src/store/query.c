@@ -5,6 +5,24 @@
 
 #include <assert.h>
 
+static struct {
+	void (*seen)(void *context, const char *sql);
+	void *context;
+} watch; /* set before threads start, by tests */
+
+void store_watch(void (*seen)(void *context, const char *sql), void *context)
+{
+	watch.seen = seen;
+	watch.context = context;
+}
+
+static struct stmt *prepare(struct db *db, const char *sql, struct failure *f)
+{
+	if (watch.seen != NULL)
+		watch.seen(watch.context, sql);
+	return db_prepare(db, sql, f);
+}
+
 /* `copies`: the statement outlives the call that binds, so what it was given may be gone before it. Ids come by
  * value and are copied either way. */
 static void bind_all(struct stmt *stmt, bool copies, const char *types, va_list args)
@@ -49,7 +67,7 @@ int query(struct snapshot *s, struct query *q, struct failure *f, const char *sq
 	va_list args;
 
 	q->snapshot = s;
-	q->stmt = db_prepare(s->db, sql, f);
+	q->stmt = prepare(s->db, sql, f);
 	if (q->stmt == NULL)
 		return -1;
 	va_start(args, types);
@@ -124,7 +142,7 @@ bool col_equals(const struct query *q, int column, struct str expected)
 
 int query_int(struct snapshot *s, int64_t *out, struct failure *f, const char *sql, const char *types, ...)
 {
-	struct query q = {.snapshot = s, .stmt = db_prepare(s->db, sql, f)};
+	struct query q = {.snapshot = s, .stmt = prepare(s->db, sql, f)};
 	va_list args;
 	int rc;
 
@@ -183,7 +201,7 @@ void sql_id(struct sql *sql, struct id value)
 int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql)
 {
 	q->snapshot = s;
-	q->stmt = db_prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
+	q->stmt = prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
 	if (q->stmt == NULL)
 		return -1;
 	for (int i = 0; i < sql->count; i++) {
@@ -202,7 +220,7 @@ int query_sql(struct snapshot *s, struct query *q, struct failure *f, const stru
 int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...)
 {
 	struct db *db = tx->snapshot.db;
-	struct stmt *stmt = db_prepare(db, sql, f);
+	struct stmt *stmt = prepare(db, sql, f);
 	enum outcome outcome;
 	va_list args;
 

@@ -120,6 +120,8 @@ void sql_int(struct sql *sql, int64_t value);
 void sql_str(struct sql *sql, struct str value);
 void sql_id(struct sql *sql, struct id value);
 int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql);
+/* For tests, before the store is opened: be told, on whatever thread, the text of each statement that is used. */
+void store_watch(void (*seen)(void *context, const char *sql), void *context);
 
 /* ---- changing ---- */
 

@@ -59,9 +59,13 @@ int remembered(struct tx *tx, struct frame *frame, struct step *step, size_t ind
 
 	if (frame->key.n == 0)
 		return 0;
-	if (tx_actor(tx, &actor_n, f) != 0 ||
-		query(&tx->snapshot, &q, f, SQL_IDEMPOTENCY_FIND, "issi", actor_n, operation_of(frame, step),
-			key_of(frame, index), tx->snapshot.now - LIFE_MS) != 0)
+	/* Looked up and not made: a call that is refused afterwards must have changed nothing. */
+	if (principal_find(&tx->snapshot, tx->actor->id, &actor_n, f) != 0)
+		return -1;
+	if (actor_n == 0)
+		return 0;
+	if (query(&tx->snapshot, &q, f, SQL_IDEMPOTENCY_FIND, "issi", actor_n, operation_of(frame, step),
+		    key_of(frame, index), tx->snapshot.now - LIFE_MS) != 0)
 		return -1;
 	rc = query_next(&q, f);
 	if (rc != 1)

@@ -32,8 +32,11 @@ static void finish(struct frame *frame)
 	struct tool_call *request = frame->request;
 
 	request->batch_size = (int)frame->step_count;
-	for (size_t i = 0; i < frame->step_count; i++)
-		request->ends_credentials = request->ends_credentials || frame->steps[i].operation->ends_credentials;
+	for (size_t i = 0; i < frame->step_count; i++) {
+		const struct operation *operation = frame->steps[i].operation; /* NULL: none of that name */
+
+		request->ends_credentials = request->ends_credentials || (operation != NULL && operation->ends_credentials);
+	}
 	call_finish(&frame->call);
 	request->done(request); /* may free the arena, and the frame with it */
 }

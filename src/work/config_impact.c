@@ -6,7 +6,7 @@
 /* by item_ready; the project's root itself is not in that index */
 SQL(SQL_OPEN_ITEMS,
 	"SELECT i.n, t.type, t.tags, t.traits FROM item i JOIN item_text t ON t.n = i.n"
-	" WHERE i.root_n = $1 AND i.role = $2 AND i.parent_n IS NOT NULL LIMIT $3");
+	" WHERE i.root_n = $1 AND i.role = $2 AND i.root_n <> i.n AND i.role <> 3 LIMIT $3");
 SQL(SQL_OPEN_ROOT,
 	"SELECT i.n, t.type, t.tags, t.traits FROM item i JOIN item_text t ON t.n = i.n"
 	" WHERE i.n = $1 AND i.role = $2 LIMIT $3");

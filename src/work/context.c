@@ -118,8 +118,8 @@ static int write_active(struct context *c, struct bucket *bucket, struct stalled
 {
 	struct found found = {0};
 
-	if (context_find(c, ROLE_WORK, FIND_ALL, &found, f) != 0 ||
-		context_find(c, ROLE_REVIEW, FIND_ALL, &found, f) != 0)
+	if (context_find(c, ROLE_WORK, FIND_ALL, INT64_MAX, &found, f) != 0 ||
+		context_find(c, ROLE_REVIEW, FIND_ALL, INT64_MAX, &found, f) != 0)
 		return -1;
 	bucket->count = c->has_tally ? c->tally.by_role[tally_index(ROLE_WORK)] +
 			c->tally.by_role[tally_index(ROLE_REVIEW)] : (int64_t)found.n;
@@ -129,7 +129,7 @@ static int write_active(struct context *c, struct bucket *bucket, struct stalled
 
 		if (!bucket_begin(c, bucket, out))
 			break;
-		if (item_load(c->s, found.v[i], &item, f) < 0 || find_missing(c, &item, &missing, f) != 0 ||
+		if (item_load_ref(c->s, found.v[i], &item, f) < 0 || find_missing(c, &item, &missing, f) != 0 ||
 			write_active_row(c, out, &item, missing, f) != 0)
 			return -1;
 		if (!row_end(&bucket->rows))
@@ -152,7 +152,7 @@ static int write_blocked_rows(struct context *c, const struct found *found, cons
 
 		if (!bucket_begin(c, bucket, out))
 			return 0;
-		if (item_load(c->s, found->v[i], &item, f) < 0 ||
+		if (item_load_ref(c->s, found->v[i], &item, f) < 0 ||
 			dependency_gate(c->s, c->call, item.n, &blockers, f) != 0)
 			return -1;
 		item_write_ref(out, c->call, &item);
@@ -168,13 +168,23 @@ static int write_blocked_rows(struct context *c, const struct found *found, cons
 	return 0;
 }
 
+/* Of more queued items than are looked at, no count is exact: then only those are looked for that are shown. */
+static int64_t gated_wanted(const struct context *c, const struct found *held)
+{
+	int64_t room = c->limit - (int64_t)held->n;
+
+	if (!c->has_tally || c->tally.by_role[tally_index(ROLE_QUEUE)] <= LIMIT_CONTEXT_SCAN)
+		return INT64_MAX;
+	return room < 0 ? 0 : room;
+}
+
 static int write_blocked(struct context *c, struct bucket *bucket, struct json_writer *out, struct failure *f)
 {
 	struct found held = {0};
 	struct found gated = {0};
 
-	if (context_find(c, ROLE_BLOCKED, FIND_ALL, &held, f) != 0 ||
-		context_find(c, ROLE_QUEUE, FIND_GATED, &gated, f) != 0)
+	if (context_find(c, ROLE_BLOCKED, FIND_ALL, INT64_MAX, &held, f) != 0 ||
+		context_find(c, ROLE_QUEUE, FIND_GATED, gated_wanted(c, &held), &gated, f) != 0)
 		return -1;
 	bucket->count = (c->has_tally ? c->tally.by_role[tally_index(ROLE_BLOCKED)] : (int64_t)held.n) +
 		(int64_t)gated.n;
@@ -228,13 +238,11 @@ static int write_ready_row(struct context *c, const struct item *item, struct bu
 /* Rows behind a full bucket are counted unseen: a manual container among them counts as one that could be closed. */
 static int write_ready(struct context *c, struct bucket *bucket, struct json_writer *out, struct failure *f)
 {
-	static const enum role roles[] = {ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_QUEUE};
 	struct found found = {0};
 	int rc = 1;
 
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
-		if (context_find(c, roles[i], FIND_DONE, &found, f) != 0)
-			return -1;
+	if (context_find_done(c, &found, f) != 0)
+		return -1;
 	bucket->count = (int64_t)found.n;
 	for (size_t i = 0; i < found.n && rc == 1; i++) {
 		struct schema schema;
@@ -312,7 +320,7 @@ int items_context(struct snapshot *s, struct call *call, const struct context_ar
 	write_counts(out, buckets, sizeof(buckets) / sizeof(buckets[0]));
 	if (c.is_bounded)
 		warn(&call->warnings, "scan_bounded", STR_NONE,
-			"Only the first %d items of a role were looked at for blockers and finished children;"
-			" narrow the scope to see the rest.", LIMIT_CONTEXT_SCAN);
+			"There are too many items to look at each for blockers and finished children: counts of blocked"
+			" and ready_to_close are of those seen. Narrow the scope to see the rest.");
 	return in->since.set ? write_recent(&c, out, f) : 0;
 }

@@ -1,6 +1,9 @@
 /* Items by role, project by project through the index of what is ready; looks are bounded, not exact. */
 #include "work/context.h"
 
+#include "work/dependency_gate.h"
+#include "work/int_map.h"
+
 /* ---- the scope ---- */
 
 static void add_root(struct context *c, const struct query *q)
@@ -45,6 +48,24 @@ static int load_roots(struct context *c, struct failure *f)
 	return rc;
 }
 
+SQL(SQL_MEMBERS, /* down the index of children, no further than what is small */
+	"WITH RECURSIVE sub (n) AS (SELECT r.n FROM item r WHERE r.n = $1 UNION ALL SELECT c.n FROM sub"
+	" JOIN item c ON c.parent_n = sub.n) SELECT i.n, i.role FROM sub JOIN item i ON i.n = sub.n WHERE i.role <> 3"
+	" ORDER BY i.priority, i.complexity, i.created_at, i.id LIMIT $2");
+
+static int load_members(struct context *c, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	if (query(c->s, &q, f, SQL_MEMBERS, "ii", c->filter.ancestor_n, (int64_t)LIMIT_CONTEXT_SCAN) != 0)
+		return -1;
+	c->members = ARENA_ARRAY(c->call->arena, struct member, LIMIT_CONTEXT_SCAN);
+	while ((rc = query_next(&q, f)) == 1)
+		c->members[c->member_count++] = (struct member){col_int(&q, 0), (enum role)col_int(&q, 1)};
+	return rc;
+}
+
 int context_open(struct snapshot *s, struct call *call, const struct context_args *in, int64_t limit_default,
 	struct context *out, struct failure *f)
 {
@@ -56,7 +77,7 @@ int context_open(struct snapshot *s, struct call *call, const struct context_arg
 		return -1;
 	out->filter.includes_ancestor = true;
 	out->has_tally = out->filter.ancestor_depth == 0;
-	return load_roots(out, f);
+	return out->filter.is_small ? load_members(out, f) : load_roots(out, f);
 }
 
 /* ---- one role of one project ---- */
@@ -72,66 +93,131 @@ static void push(struct context *c, struct found *found, int64_t n)
 	found->v[found->n++] = n;
 }
 
-static void add_condition(struct sql *sql, enum find what)
+enum { BELOW_ROOT, BELOW_ROLE }; /* parameters of below_sql; the last is how many rows may be looked at */
+
+/* by item_ready, from the index alone */
+static void add_ready(struct context *c, struct sql *sql)
 {
-	if (what == FIND_GATED)
-		sql_add(sql, " WHERE EXISTS (SELECT 1 FROM dep d JOIN item b ON b.n = d.from_n WHERE d.to_n = x.n"
-			     " AND d.type = 0 AND b.role < d.threshold)");
-	else if (what == FIND_DONE)
-		sql_add(sql, " WHERE EXISTS (SELECT 1 FROM child_tally c WHERE c.item_n = x.n AND c.terminal > 0"
-			     " AND c.queue + c.work + c.review + c.blocked = 0)");
+	sql_add(sql, "SELECT i.n FROM item i WHERE i.root_n = ");
+	sql_int(sql, 0);
+	sql_add(sql, " AND i.role = ");
+	sql_int(sql, 0);
+	sql_add(sql, " AND i.root_n <> i.n AND i.role <> 3");
+	if (!c->has_tally)
+		filter_sql(&c->filter, sql);
+	sql_add(sql, " ORDER BY i.priority, i.complexity, i.created_at, i.id LIMIT ");
+	sql_int(sql, 0);
 }
 
-/* by item_ready; the inner part bounds what is looked at, the outer one looks */
-static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most,
+/* The inner part bounds what is looked at, the outer one looks. A join: a subquery would open its tables anew for each
+ * row. It gives a row for each edge. */
+static struct sql *below_sql(struct context *c, enum find what)
+{
+	static const char *const outer[] = {
+		[FIND_GATED] = " CROSS JOIN dep d CROSS JOIN item b WHERE d.to_n = x.n AND d.type = 0 AND b.n = d.from_n"
+			       " AND b.role < d.threshold",
+		[FIND_DONE] = " CROSS JOIN child_tally t WHERE t.item_n = x.n AND t.terminal > 0"
+			      " AND t.queue + t.work + t.review + t.blocked = 0",
+	};
+	struct sql *sql = ARENA_NEW(c->call->arena, struct sql);
+
+	sql_init(sql, c->call->arena);
+	if (what == FIND_ALL) {
+		add_ready(c, sql);
+		return sql;
+	}
+	sql_add(sql, "SELECT x.n FROM (");
+	add_ready(c, sql);
+	sql_add(sql, ") x");
+	sql_add(sql, outer[what]);
+	return sql;
+}
+
+static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most, int64_t wanted,
 	struct found *found, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	struct sql sql;
+	struct sql *sql = c->below[what];
+	struct int_map seen;
 	int rc;
 
-	sql_init(&sql, c->call->arena);
-	sql_add(&sql, "SELECT x.n FROM (SELECT i.n FROM item i WHERE i.root_n = ");
-	sql_int(&sql, root_n);
-	sql_add(&sql, " AND i.role = ");
-	sql_int(&sql, (int64_t)role);
-	sql_add(&sql, " AND i.parent_n IS NOT NULL");
-	if (!c->has_tally)
-		filter_sql(&c->filter, &sql);
-	sql_add(&sql, " ORDER BY i.priority, i.complexity, i.created_at, i.n LIMIT ");
-	sql_int(&sql, most);
-	sql_add(&sql, ") x");
-	add_condition(&sql, what);
-	if (query_sql(c->s, &q, f, &sql) != 0)
+	if (sql == NULL)
+		sql = c->below[what] = below_sql(c, what);
+	sql->params[BELOW_ROOT].number = root_n;
+	sql->params[BELOW_ROLE].number = (int64_t)role;
+	sql->params[sql->count - 1].number = most;
+	if (query_sql(c->s, &q, f, sql) != 0)
 		return -1;
-	while ((rc = query_next(&q, f)) == 1)
-		push(c, found, col_int(&q, 0));
-	return rc;
+	int_map_init(&seen, c->s->arena);
+	while (wanted > 0 && (rc = query_next(&q, f)) == 1) {
+		int64_t n = col_int(&q, 0);
+
+		if (what == FIND_GATED && int_map_find(&seen, n) != NULL)
+			continue;
+		if (what == FIND_GATED)
+			int_map_add(&seen, n, 1);
+		push(c, found, n);
+		wanted--;
+	}
+	return wanted > 0 ? rc : 0;
 }
 
-SQL(SQL_ROOT_ROLE, "SELECT role FROM item WHERE n = $1");
-SQL(SQL_ROOT_GATED,
-	"SELECT 1 FROM dep d JOIN item b ON b.n = d.from_n WHERE d.to_n = $1 AND d.type = 0 AND b.role < d.threshold"
-	" LIMIT 1");
-SQL(SQL_ROOT_DONE,
+SQL(SQL_ITEM_ROLE, "SELECT role FROM item WHERE n = $1");
+SQL(SQL_ITEM_DONE,
 	"SELECT 1 FROM child_tally c WHERE c.item_n = $1 AND c.terminal > 0"
 	" AND c.queue + c.work + c.review + c.blocked = 0");
 
+/* 1 it is what is looked for, 0 it is not. */
+static int is_such(struct context *c, int64_t n, enum find what, struct failure *f)
+{
+	int64_t one;
+
+	switch (what) {
+	case FIND_GATED:
+		return dependency_is_blocked(c->s, n, f);
+	case FIND_DONE:
+		return query_int(c->s, &one, f, SQL_ITEM_DONE, "i", n);
+	default:
+		return 1;
+	}
+}
+
+static int find_members(struct context *c, enum role role, enum find what, struct found *found, struct failure *f)
+{
+	for (size_t i = 0; i < c->member_count; i++) {
+		int rc = c->members[i].role == role ? is_such(c, c->members[i].n, what, f) : 0;
+
+		if (rc < 0)
+			return -1;
+		if (rc == 1)
+			push(c, found, c->members[i].n);
+	}
+	return 0;
+}
+
+static int load_role(struct context *c, struct root_counts *root, struct failure *f)
+{
+	int64_t role;
+	int rc = 1;
+
+	if (!root->is_known && (rc = query_int(c->s, &role, f, SQL_ITEM_ROLE, "i", root->n)) == 1) {
+		root->role = (enum role)role;
+		root->is_known = true;
+	}
+	return rc;
+}
+
 /* The root itself is in no index of what is ready inside a project. */
-static int find_root(struct context *c, int64_t root_n, enum role role, enum find what, struct found *found,
+static int find_root(struct context *c, struct root_counts *root, enum role role, enum find what, struct found *found,
 	struct failure *f)
 {
-	int64_t value;
-	int rc = query_int(c->s, &value, f, SQL_ROOT_ROLE, "i", root_n);
+	int rc = load_role(c, root, f);
 
-	if (rc != 1 || value != (int64_t)role)
+	if (rc != 1 || root->role != role)
 		return rc < 0 ? -1 : 0;
-	if (what == FIND_GATED)
-		rc = query_int(c->s, &value, f, SQL_ROOT_GATED, "i", root_n);
-	else if (what == FIND_DONE)
-		rc = query_int(c->s, &value, f, SQL_ROOT_DONE, "i", root_n);
+	rc = is_such(c, root->n, what, f);
 	if (rc == 1)
-		push(c, found, root_n);
+		push(c, found, root->n);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -147,22 +233,26 @@ static int64_t most_of(const struct context *c, enum find what, const struct fou
 	return left - (int64_t)found->n;
 }
 
-int context_find(struct context *c, enum role role, enum find what, struct found *found, struct failure *f)
+int context_find(struct context *c, enum role role, enum find what, int64_t wanted, struct found *found,
+	struct failure *f)
 {
+	if (c->members != NULL)
+		return find_members(c, role, what, found, f);
 	for (size_t i = 0; i < c->root_count; i++) {
-		const struct root_counts *root = &c->roots[i];
+		struct root_counts *root = &c->roots[i];
 		int64_t there = root->tally.by_role[tally_index(role)];
 		int64_t most = most_of(c, what, found);
+		int64_t lacking = wanted - (int64_t)found->n;
 
 		if (there == 0)
 			continue;
-		if (most <= 0) {
+		if (most <= 0 || lacking <= 0) {
 			c->is_bounded = c->is_bounded || what != FIND_ALL;
 			return 0;
 		}
-		if (c->has_tally && find_root(c, root->n, role, what, found, f) != 0)
+		if (c->has_tally && find_root(c, root, role, what, found, f) != 0)
 			return -1;
-		if (find_below(c, root->n, role, what, most, found, f) != 0)
+		if (find_below(c, root->n, role, what, most, lacking, found, f) != 0)
 			return -1;
 		if (what == FIND_ALL)
 			continue;
@@ -172,8 +262,41 @@ int context_find(struct context *c, enum role role, enum find what, struct found
 	return 0;
 }
 
-/* ---- claims ---- */
+/* ---- parents whose children have all ended ---- */
 
+SQL(SQL_PARENT_LAST, "SELECT item_n FROM child_tally ORDER BY item_n DESC LIMIT 1 OFFSET $1");
+SQL(SQL_PARENTS_DONE, /* by primary key of both */
+	"SELECT i.n FROM child_tally c CROSS JOIN item i WHERE i.n = c.item_n AND c.item_n > $1 AND c.terminal > 0"
+	" AND c.queue + c.work + c.review + c.blocked = 0 AND i.role <> 3 ORDER BY c.item_n DESC");
+
+/* Few items have children: looking at these, newest first, goes further than looking at items. */
+static int find_parents(struct context *c, struct found *found, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int64_t last = 0;
+	int rc = query_int(c->s, &last, f, SQL_PARENT_LAST, "i", (int64_t)LIMIT_CONTEXT_SCAN);
+
+	if (rc < 0 || query(c->s, &q, f, SQL_PARENTS_DONE, "i", last) != 0)
+		return -1;
+	c->is_bounded = c->is_bounded || rc == 1;
+	while ((rc = query_next(&q, f)) == 1)
+		push(c, found, col_int(&q, 0));
+	return rc;
+}
+
+int context_find_done(struct context *c, struct found *found, struct failure *f)
+{
+	static const enum role roles[] = {ROLE_WORK, ROLE_REVIEW, ROLE_BLOCKED, ROLE_QUEUE};
+
+	if (c->has_tally && c->filter.root_n == 0 && c->call->caller->roots == NULL)
+		return find_parents(c, found, f);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (context_find(c, roles[i], FIND_DONE, INT64_MAX, found, f) != 0)
+			return -1;
+	return 0;
+}
+
+/* ---- claims ---- */
 
 static int write_mine(struct context *c, struct json_writer *out, struct failure *f)
 {
@@ -215,10 +338,12 @@ static int count_claims(struct context *c, bool is_live, int64_t *out, struct fa
 	AUTO(query_endp) struct query q = {0};
 	struct sql sql;
 
-	sql_init(&sql, c->call->arena); /* by item_claimed */
-	sql_add(&sql, "SELECT count(*) FROM (SELECT i.n FROM item i WHERE i.claim_by IS NOT NULL AND i.claim_until");
+	/* by item_claimed: claims are few, and the filter could lead a planner to all items of the project */
+	sql_init(&sql, c->call->arena);
+	sql_add(&sql, "SELECT count(*) FROM (SELECT i.n FROM (SELECT n FROM item WHERE claim_by IS NOT NULL AND claim_until");
 	sql_add(&sql, is_live ? " > " : " <= ");
 	sql_int(&sql, c->s->now);
+	sql_add(&sql, ") h CROSS JOIN item i WHERE i.n = h.n");
 	filter_sql(&c->filter, &sql);
 	sql_add(&sql, " LIMIT ");
 	sql_int(&sql, LIMIT_CONTEXT_CLAIMS);

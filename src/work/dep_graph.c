@@ -50,7 +50,7 @@ static int add_node(struct graph *g, int64_t n, int64_t distance, struct failure
 		g->is_truncated = true;
 		return 0;
 	}
-	if (item_load(g->s, n, &item, f) != 1)
+	if (item_load_ref(g->s, n, &item, f) != 1)
 		return -1;
 	int_map_add(&g->index, n, (int64_t)g->count);
 	g->nodes[g->count++] = (struct node){

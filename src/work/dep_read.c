@@ -1,11 +1,10 @@
-/* Reading edges: of one item, those that point at it, and everything that is blocked. */
+/* Reading edges: of one item, and those that point at it. */
 #include "work/deps.h"
 
 #include "base/limits.h"
 #include "work/dep_row.h"
 
 #define EDGES_DEFAULT 100
-#define BLOCKED_DEFAULT 50
 
 SQL(SQL_EDGES, /* by index of from_n, then of to_n */
 	DEP_ROW_COLUMNS " WHERE (d.from_n = $1 OR d.to_n = $1) AND d.n > $2 AND ($3 = 0 OR ($3 = 1 AND d.to_n = $1)"
@@ -77,7 +76,7 @@ static int write_edge(struct json_writer *w, struct snapshot *s, struct call *ca
 	jw_id_of(w, call, "id", KIND_DEPENDENCY, row->id);
 	dep_row_write(w, call, row);
 	if (includes_items && other->is_readable) {
-		if (item_load(s, other->n, &end, f) != 1)
+		if (item_load_ref(s, other->n, &end, f) != 1)
 			return -1;
 		jw_kobject(w, "item");
 		item_write_ref(w, call, &end);
@@ -170,181 +169,5 @@ int dep_backlinks(struct snapshot *s, struct call *call, const struct dep_backli
 	jw_array_end(out);
 	if (in->limit.set || in->cursor.set || next.n > 0)
 		call_page(call, returned, -1, next.n == 0 ? STR_NONE : cursor_text(call, &next, 1));
-	return 0;
-}
-
-/* ---- blocked ---- */
-
-/* Candidates come from the unmet edges, and from the blocked role by the indexes of what is ready (one for
- * projects, one for what they hold), not from a look at every item. */
-static const char sql_blocked[] =
-	" FROM item i JOIN item_text t ON t.n = i.n WHERE i.role <> 3 AND i.n IN ("
-	"SELECT x.n FROM item x WHERE x.role = -1 AND x.parent_n IS NULL UNION"
-	" SELECT y.n FROM root_tally p JOIN item y ON y.root_n = p.root_n WHERE p.blocked > 0 AND y.role = -1"
-	" AND y.parent_n IS NOT NULL UNION SELECT d.to_n FROM dep d JOIN item b ON b.n = d.from_n"
-	" WHERE d.type = 0 AND b.role < d.threshold)";
-
-SQL(SQL_UNMET, /* by dep_to */
-	DEP_ROW_COLUMNS " WHERE d.to_n = $1 AND d.type = 0 AND f.role < d.threshold ORDER BY d.n");
-
-static int write_blocker(struct json_writer *w, struct snapshot *s, struct call *call, const struct dep_row *row,
-	struct failure *f)
-{
-	struct item blocker;
-
-	jw_object_begin(w);
-	if (row->from.is_readable) {
-		if (item_load(s, row->from.n, &blocker, f) != 1)
-			return -1;
-		jw_id(w, call, "id", blocker.id);
-		jw_kstr(w, "title", blocker.title);
-		jw_ktext(w, "role", role_name(blocker.role));
-	} else {
-		jw_kraw(w, "id", STR("null"));
-		jw_ktext(w, "role", "unknown");
-	}
-	jw_ktext(w, "unblockAt", role_name((enum role)row->threshold));
-	jw_kbool(w, "satisfied", false);
-	jw_object_end(w);
-	return 0;
-}
-
-/* "blockedBy" of up to LIMIT_LISTED_BLOCKERS; *out_count counts all. */
-static int write_blockers(struct json_writer *w, struct snapshot *s, struct call *call, int64_t item_n,
-	int64_t *out_count, struct failure *f)
-{
-	AUTO(query_endp) struct query q = {0};
-	int64_t count = 0;
-	int rc;
-
-	if (query(s, &q, f, SQL_UNMET, "i", item_n) != 0)
-		return -1;
-	jw_karray(w, "blockedBy");
-	while ((rc = query_next(&q, f)) == 1) {
-		struct dep_row row;
-
-		dep_row_read(&q, call, &row);
-		if (count++ < LIMIT_LISTED_BLOCKERS && write_blocker(w, s, call, &row, f) != 0)
-			return -1;
-	}
-	jw_array_end(w);
-	*out_count = count;
-	return rc;
-}
-
-static int write_blocked(struct json_writer *w, struct snapshot *s, struct call *call, const struct item *item,
-	bool includes_blockers, struct failure *f)
-{
-	struct json_writer list;
-	struct buf blockers;
-	int64_t count;
-
-	buf_init(&blockers, s->arena, SIZE_MAX);
-	json_writer_init(&list, &blockers);
-	if (write_blockers(&list, s, call, item->n, &count, f) != 0)
-		return -1;
-	jw_object_begin(w);
-	item_write_ref(w, call, item);
-	jw_ktext(w, "blockType", item->role == ROLE_BLOCKED ? "explicit" : "dependency");
-	jw_kint(w, "blockerCount", count);
-	if (includes_blockers && count > 0)
-		jw_members(w, buf_str(&blockers));
-	jw_object_end(w);
-	return 0;
-}
-
-static void blocked_sql(struct sql *sql, struct call *call, const struct filter *filter, const char *select)
-{
-	sql_init(sql, call->arena);
-	sql_add(sql, select);
-	sql_add(sql, sql_blocked);
-	filter_sql(filter, sql);
-}
-
-/* -1 (unknown) when a part of the filter is not in SQL. */
-static int count_blocked(struct snapshot *s, struct call *call, const struct filter *filter, int64_t *out,
-	struct failure *f)
-{
-	AUTO(query_endp) struct query q = {0};
-	struct sql sql;
-	int rc;
-
-	*out = -1;
-	if (filter_needs_test(filter))
-		return 0;
-	blocked_sql(&sql, call, filter, "SELECT count(*)");
-	if (query_sql(s, &q, f, &sql) != 0)
-		return -1;
-	rc = query_next(&q, f);
-	if (rc == 1)
-		*out = col_int(&q, 0);
-	return rc < 0 ? -1 : 0;
-}
-
-/* Rows in the order of creation; keyset (created_at, n). */
-static int page_of(struct snapshot *s, struct call *call, const struct dep_blocked_args *in, struct filter *filter,
-	struct json_writer *out, struct str *next, int64_t *returned, struct failure *f)
-{
-	int64_t limit = in->limit.set ? in->limit.v : BLOCKED_DEFAULT;
-	AUTO(query_endp) struct query q = {0};
-	struct cursor from = {0};
-	struct str last[2];
-	struct sql sql;
-	int rc;
-
-	if (in->cursor.set && cursor_read(call, in->cursor.v, &from, f) != 0)
-		return -1;
-	blocked_sql(&sql, call, filter, "SELECT i.n, i.created_at");
-	if (from.n == 2) {
-		sql_add(&sql, " AND (i.created_at > ");
-		sql_int(&sql, cursor_int(&from, 0));
-		sql_add(&sql, " OR (i.created_at = ");
-		sql_int(&sql, cursor_int(&from, 0));
-		sql_add(&sql, " AND i.n > ");
-		sql_int(&sql, cursor_int(&from, 1));
-		sql_add(&sql, "))");
-	}
-	sql_add(&sql, " ORDER BY i.created_at, i.n");
-	if (query_sql(s, &q, f, &sql) != 0)
-		return -1;
-	while ((rc = query_next(&q, f)) == 1) {
-		struct item item;
-		int passes = filter_test(s, call, filter, col_int(&q, 0), f);
-
-		if (passes < 0)
-			return -1;
-		if (passes == 0)
-			continue;
-		if (*returned == limit || (*returned > 0 && out->out->n > LIMIT_ANSWER_BYTES - 16384)) {
-			call->page.is_shrunk = *returned < limit;
-			*next = cursor_text(call, last, 2);
-			return 0;
-		}
-		if (item_load(s, col_int(&q, 0), &item, f) != 1 ||
-			write_blocked(out, s, call, &item, !in->include_blockers.set || in->include_blockers.v, f) != 0)
-			return -1;
-		last[0] = number_text(call, item.created_at);
-		last[1] = number_text(call, item.n);
-		++*returned;
-	}
-	return rc;
-}
-
-int dep_blocked(struct snapshot *s, struct call *call, const struct dep_blocked_args *in, struct json_writer *out,
-	struct failure *f)
-{
-	struct str next = STR_NONE;
-	struct filter filter;
-	int64_t returned = 0;
-	int64_t total;
-
-	if (filter_prepare(s, call, &in->filter, STR(""), &filter, f) != 0 ||
-		count_blocked(s, call, &filter, &total, f) != 0)
-		return -1;
-	jw_karray(out, "items");
-	if (page_of(s, call, in, &filter, out, &next, &returned, f) != 0)
-		return -1;
-	jw_array_end(out);
-	call_page(call, returned, total, next);
 	return 0;
 }

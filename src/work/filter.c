@@ -123,6 +123,11 @@ void filter_scope_sql(const struct caller *caller, const char *column, struct sq
 		return;
 	sql_add(sql, " AND ");
 	sql_add(sql, column);
+	if (caller->root_count == 1) { /* said so, an index on the project also gives the order */
+		sql_add(sql, " = ");
+		sql_int(sql, caller->roots[0]);
+		return;
+	}
 	sql_add(sql, " IN (0"); /* no item: keeps the list legal when nothing is readable */
 	for (size_t i = 0; i < caller->root_count; i++) {
 		sql_add(sql, ", ");
@@ -203,7 +208,9 @@ void filter_sql(const struct filter *filter, struct sql *sql)
 {
 	const struct filter_args *in = filter->in;
 
-	filter_scope_sql(filter->caller, "i.root_n", sql);
+	/* What names a place was found with the caller's scope already. */
+	if (filter->root_n == 0 && filter->parent_n == 0)
+		filter_scope_sql(filter->caller, "i.root_n", sql);
 	if (filter->root_n != 0) {
 		sql_add(sql, " AND i.root_n = ");
 		sql_int(sql, filter->root_n);
@@ -232,6 +239,26 @@ bool filter_needs_text(const struct filter *filter)
 bool filter_needs_test(const struct filter *filter)
 {
 	return filter->in->traits.set;
+}
+
+/* ---- how many ---- */
+
+SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
+
+int filter_most(struct snapshot *s, const struct filter *filter, int64_t *out, struct failure *f)
+{
+	struct tally tally;
+
+	*out = 0;
+	if (filter->is_small)
+		return 0;
+	if (filter->parent_n == 0 && filter->root_n == 0)
+		return query_int(s, out, f, SQL_NEWEST_ITEM, "") < 0 ? -1 : 0;
+	if (filter->parent_n != 0 ? tally_children(s, filter->parent_n, &tally, f) != 0
+				  : tally_root(s, filter->root_n, &tally, f) != 0)
+		return -1;
+	*out = tally_sum(&tally);
+	return 0;
 }
 
 /* ---- traits ---- */

@@ -73,6 +73,8 @@ int filter_prepare(struct snapshot *s, struct call *call, const struct filter_ar
 void filter_sql(const struct filter *filter, struct sql *sql);
 /* The readable projects alone. `column` is like "i.root_n". */
 void filter_scope_sql(const struct caller *caller, const char *column, struct sql *sql);
+/* At most so many items can match: an upper bound that costs a point read. */
+int filter_most(struct snapshot *s, const struct filter *filter, int64_t *out, struct failure *f);
 bool filter_needs_text(const struct filter *filter);
 bool filter_needs_test(const struct filter *filter);
 /* The part that SQL does not check: 1 passes, 0 does not, -1 failure. */

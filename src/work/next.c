@@ -2,6 +2,7 @@
 #include "work/select.h"
 
 #include "work/note_gate.h"
+#include "work/parts.h"
 
 static const char *const known_fields[] = {"ancestors", "noteProgress", NULL};
 
@@ -19,41 +20,11 @@ static int write_note_progress(struct json_writer *out, struct snapshot *s, stru
 	return 0;
 }
 
-/* Root first. */
-static int write_ancestors(struct json_writer *out, struct snapshot *s, struct call *call,
-	const struct item *item, struct failure *f)
-{
-	size_t depth = item->depth > LIMIT_DEPTH ? LIMIT_DEPTH : (size_t)item->depth;
-	struct item *path = ARENA_ARRAY(s->arena, struct item, depth + 1);
-	int64_t n = item->parent_n;
-	size_t count = 0;
-
-	while (n != 0 && count < depth) {
-		int rc = item_load(s, n, &path[count], f);
-
-		if (rc != 1)
-			return rc;
-		n = path[count++].parent_n;
-	}
-	if (count == 0)
-		return 0;
-	jw_karray(out, "ancestors");
-	while (count-- > 0) {
-		jw_object_begin(out);
-		jw_id(out, call, "id", path[count].id);
-		jw_kstr(out, "title", path[count].title);
-		jw_ktext(out, "role", role_name(path[count].role));
-		jw_object_end(out);
-	}
-	jw_array_end(out);
-	return 0;
-}
-
 static int write_item(struct json_writer *out, struct snapshot *s, struct call *call, const struct next_args *in,
 	int64_t n, struct failure *f)
 {
 	struct item item;
-	int rc = item_load(s, n, &item, f);
+	int rc = (in->include_details.v ? item_load : item_load_ref)(s, n, &item, f);
 
 	if (rc != 1)
 		return rc;
@@ -65,7 +36,7 @@ static int write_item(struct json_writer *out, struct snapshot *s, struct call *
 			jw_kraw(out, "tags", item.tags);
 	}
 	if (fields_have(in->fields.v, in->fields.n, "ancestors") &&
-		write_ancestors(out, s, call, &item, f) != 0)
+		ancestors_write(out, s, call, item.parent_n, f) != 0)
 		return -1;
 	if (fields_have(in->fields.v, in->fields.n, "noteProgress") &&
 		write_note_progress(out, s, call, &item, f) != 0)

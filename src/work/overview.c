@@ -99,7 +99,7 @@ static int write_children(struct json_writer *out, const struct overview *o, int
 		struct item child;
 		int64_t active;
 
-		if (item_load(o->s, col_int(&q, 0), &child, f) < 0 || (rc = is_shown(o, &child, &active, f)) < 0)
+		if (item_load_ref(o->s, col_int(&q, 0), &child, f) < 0 || (rc = is_shown(o, &child, &active, f)) < 0)
 			return -1;
 		if (rc == 0)
 			continue;

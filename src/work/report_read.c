@@ -67,7 +67,7 @@ int scope_tally(struct snapshot *s, int64_t root_n, int64_t scope_n, struct tall
 }
 
 SQL(SQL_ACTIVE_ITEMS, /* by item_ready */
-	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL LIMIT $3");
+	"SELECT n FROM item WHERE root_n = $1 AND role = $2 AND root_n <> n AND role <> 3 LIMIT $3");
 
 /* 1 when a required note of the item's phase is not filled. */
 static int is_stalled(struct snapshot *s, struct call *call, const struct item *item, struct failure *f)
@@ -99,7 +99,7 @@ static int count_stalled(struct snapshot *s, struct call *call, const struct run
 			if (run->scope_n != 0)
 				stalled = item_is_below(s, col_int(&q, 0), run->scope_n, f);
 			if (stalled == 1)
-				stalled = item_load(s, col_int(&q, 0), &item, f);
+				stalled = item_load_ref(s, col_int(&q, 0), &item, f);
 			if (stalled == 1)
 				stalled = is_stalled(s, call, &item, f);
 			if (stalled < 0)

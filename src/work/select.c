@@ -11,7 +11,8 @@ SQL(SQL_CHILDREN, "SELECT " CANDIDATE_COLUMNS " FROM item WHERE parent_n = $1 OR
 /* by primary key */
 SQL(SQL_CANDIDATE, "SELECT " CANDIDATE_COLUMNS " FROM item WHERE n = $1");
 /* by item_ready, a hop per project */
-SQL(SQL_NEXT_ROOT, "SELECT root_n FROM item WHERE parent_n IS NOT NULL AND root_n > $1 ORDER BY root_n LIMIT 1");
+SQL(SQL_NEXT_ROOT,
+	"SELECT root_n FROM item WHERE root_n <> n AND role <> 3 AND root_n > $1 ORDER BY root_n LIMIT 1");
 
 struct selection {
 	struct snapshot *s;
@@ -266,11 +267,11 @@ static int collect_subtree(struct selection *sel, int64_t top_n, struct list *li
 	return rc;
 }
 
-static int add_ranges(struct selection *sel, int64_t root_n)
+static int add_ranges(struct selection *sel, enum stream_of of, int64_t root_n, unsigned roles)
 {
 	for (int role = ROLE_BLOCKED; role < ROLE_TERMINAL; role++)
-		if ((sel->roles & 1u << (role + 1)) &&
-			streams_add(&sel->streams, root_n, (enum role)role, sel->priorities, sel->f) != 0)
+		if ((roles & 1u << (role + 1)) &&
+			streams_add(&sel->streams, of, root_n, (enum role)role, sel->priorities, sel->f) != 0)
 			return -1;
 	return 0;
 }
@@ -287,27 +288,40 @@ static int add_project(struct selection *sel, int64_t root_n)
 {
 	if (add_root_itself(sel, root_n) != 0)
 		return -1;
-	return sel->filter.is_roots_only ? 0 : add_ranges(sel, root_n);
+	return sel->filter.is_roots_only ? 0 : add_ranges(sel, STREAM_PROJECT, root_n, sel->roles);
 }
 
-/* Every readable project. Projects without items below their root cost nothing: the hop passes over them. */
-static int add_projects(struct selection *sel)
+/* Every project: what is queued comes from one range. Of the other roles, which few ask for, there is one range for
+ * each project. Projects without open items below their root cost nothing: the hop passes over them. */
+static int add_everything(struct selection *sel)
 {
-	const struct caller *caller = sel->call->caller;
+	const unsigned queue = 1u << (ROLE_QUEUE + 1);
+	unsigned others = sel->roles & ~queue;
 	int64_t root_n = 0;
 	int rc;
 
-	if (caller->roots != NULL) {
-		for (size_t i = 0; i < caller->root_count; i++)
-			if (add_project(sel, caller->roots[i]) != 0)
-				return -1;
-		return 0;
-	}
-	if (add_ranges(sel, 0) != 0)
+	if (sel->filter.is_roots_only)
+		return add_ranges(sel, STREAM_ROOTS, 0, sel->roles);
+	if (add_ranges(sel, STREAM_QUEUE, 0, sel->roles & queue) != 0)
 		return -1;
-	while (!sel->filter.is_roots_only &&
-		(rc = query_int(sel->s, &root_n, sel->f, SQL_NEXT_ROOT, "i", root_n)) != 0)
-		if (rc < 0 || add_ranges(sel, root_n) != 0)
+	if (others == 0)
+		return 0;
+	if (add_ranges(sel, STREAM_ROOTS, 0, others) != 0)
+		return -1;
+	while ((rc = query_int(sel->s, &root_n, sel->f, SQL_NEXT_ROOT, "i", root_n)) == 1)
+		if (add_ranges(sel, STREAM_PROJECT, root_n, others) != 0)
+			return -1;
+	return rc;
+}
+
+static int add_readable(struct selection *sel)
+{
+	const struct caller *caller = sel->call->caller;
+
+	if (caller->roots == NULL)
+		return add_everything(sel);
+	for (size_t i = 0; i < caller->root_count; i++)
+		if (add_project(sel, caller->roots[i]) != 0)
 			return -1;
 	return 0;
 }
@@ -326,13 +340,13 @@ static int add_below(struct selection *sel)
 		return rc;
 	sel->tests_ancestor = filter->ancestor_n != 0 && (filter->parent_n != 0 || top.parent_n != 0);
 	if (top.parent_n == 0 && filter->parent_n == 0) /* a whole project */
-		return add_ranges(sel, top.root_n);
+		return add_ranges(sel, STREAM_PROJECT, top.root_n, sel->roles);
 	rc = filter->parent_n != 0 ? add_children(sel, top_n, &list) : collect_subtree(sel, top_n, &list);
 	if (rc < 0)
 		return -1;
 	if (rc == 1)
 		return streams_add_list(&sel->streams, list.v, list.n, sel->f);
-	return add_ranges(sel, top.root_n);
+	return add_ranges(sel, STREAM_PROJECT, top.root_n, sel->roles);
 }
 
 /* by item_text_type, and by (tag, item_n) */
@@ -404,7 +418,7 @@ static int add_sources(struct selection *sel)
 		return add_project(sel, filter->root_n);
 	if (sel->wish->is_claim && sel->call->caller->seat.run_n != 0) /* it may write nowhere else */
 		return add_project(sel, sel->call->caller->seat.root_n);
-	return add_projects(sel);
+	return add_readable(sel);
 }
 
 /* ---- selection ---- */

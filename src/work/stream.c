@@ -1,50 +1,58 @@
 /* Candidates in order: a merge over index ranges, each read in small batches from where it stopped. */
 #include "work/stream.h"
 
-/* by item_ready; the key of the last row is where the next batch begins */
-SQL(SQL_READY,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
-	" AND (priority, complexity, created_at, n) > ($3, $4, $5, $6) AND priority <= $7"
-	" ORDER BY priority, complexity, created_at, n LIMIT $8");
-SQL(SQL_READY_OLDEST,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
-	" AND priority = $3 AND complexity = $4 AND (created_at, n) > ($5, $6)"
-	" ORDER BY created_at, n LIMIT $7");
-SQL(SQL_READY_NEWEST,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
-	" AND priority = $3 AND complexity = $4 AND (created_at, n) < ($5, $6)"
-	" ORDER BY created_at DESC, n DESC LIMIT $7");
-SQL(SQL_READY_GROUP,
-	"SELECT complexity FROM item WHERE root_n = $1 AND role = $2 AND parent_n IS NOT NULL"
-	" AND priority = $3 AND complexity > $4 ORDER BY complexity LIMIT 1");
+/* The key of the last row is where the next batch begins. Newest first, the rows of one moment are sorted by id as
+ * they come; everything else comes in the order of its index. */
+#define BY_PRIORITY \
+	" AND (priority, complexity, created_at, id) > ($1, $2, $3, $4) AND priority <= $5" \
+	" ORDER BY priority, complexity, created_at, id LIMIT $6"
+#define BY_OLDEST \
+	" AND priority = $1 AND complexity = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5"
+#define BY_NEWEST \
+	" AND priority = $1 AND complexity = $2 AND created_at <= $3 AND (created_at < $3 OR id > $4)" \
+	" ORDER BY created_at DESC, id LIMIT $5"
+#define GROUP " AND priority = $1 AND complexity > $2 ORDER BY complexity LIMIT 1"
+#define CANDIDATES "SELECT " CANDIDATE_COLUMNS " FROM item WHERE "
+
+/* by item_ready */
+SQL(SQL_READY, CANDIDATES "role = $7 AND root_n = $8 AND root_n <> n AND role <> 3" BY_PRIORITY);
+SQL(SQL_READY_OLDEST, CANDIDATES "role = $6 AND root_n = $7 AND root_n <> n AND role <> 3" BY_OLDEST);
+SQL(SQL_READY_NEWEST, CANDIDATES "role = $6 AND root_n = $7 AND root_n <> n AND role <> 3" BY_NEWEST);
+SQL(SQL_READY_GROUP, "SELECT complexity FROM item WHERE role = $3 AND root_n = $4 AND root_n <> n AND role <> 3" GROUP);
 /* by item_root_ready */
-SQL(SQL_ROOT_READY,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE parent_n IS NULL AND role = $1"
-	" AND (priority, complexity, created_at, n) > ($2, $3, $4, $5) AND priority <= $6"
-	" ORDER BY priority, complexity, created_at, n LIMIT $7");
-SQL(SQL_ROOT_READY_OLDEST,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE parent_n IS NULL AND role = $1"
-	" AND priority = $2 AND complexity = $3 AND (created_at, n) > ($4, $5) ORDER BY created_at, n LIMIT $6");
-SQL(SQL_ROOT_READY_NEWEST,
-	"SELECT " CANDIDATE_COLUMNS " FROM item WHERE parent_n IS NULL AND role = $1"
-	" AND priority = $2 AND complexity = $3 AND (created_at, n) < ($4, $5)"
-	" ORDER BY created_at DESC, n DESC LIMIT $6");
-SQL(SQL_ROOT_READY_GROUP,
-	"SELECT complexity FROM item WHERE parent_n IS NULL AND role = $1"
-	" AND priority = $2 AND complexity > $3 ORDER BY complexity LIMIT 1");
+SQL(SQL_ROOT_READY, CANDIDATES "parent_n IS NULL AND role = $7 AND role <> 3" BY_PRIORITY);
+SQL(SQL_ROOT_READY_OLDEST, CANDIDATES "parent_n IS NULL AND role = $6 AND role <> 3" BY_OLDEST);
+SQL(SQL_ROOT_READY_NEWEST, CANDIDATES "parent_n IS NULL AND role = $6 AND role <> 3" BY_NEWEST);
+SQL(SQL_ROOT_READY_GROUP, "SELECT complexity FROM item WHERE parent_n IS NULL AND role = $3 AND role <> 3" GROUP);
+/* by item_queue */
+SQL(SQL_QUEUE, CANDIDATES "role = 0" BY_PRIORITY);
+SQL(SQL_QUEUE_OLDEST, CANDIDATES "role = 0" BY_OLDEST);
+SQL(SQL_QUEUE_NEWEST, CANDIDATES "role = 0" BY_NEWEST);
+SQL(SQL_QUEUE_GROUP, "SELECT complexity FROM item WHERE role = 0" GROUP);
+
+static const struct {
+	const char *by_order[3]; /* by enum select_order */
+	const char *group;
+	int places; /* parameters behind the common ones: none, role, or role and root_n */
+} ranges[] = {
+	[STREAM_PROJECT] = {{SQL_READY, SQL_READY_OLDEST, SQL_READY_NEWEST}, SQL_READY_GROUP, 2},
+	[STREAM_ROOTS] = {{SQL_ROOT_READY, SQL_ROOT_READY_OLDEST, SQL_ROOT_READY_NEWEST}, SQL_ROOT_READY_GROUP, 1},
+	[STREAM_QUEUE] = {{SQL_QUEUE, SQL_QUEUE_OLDEST, SQL_QUEUE_NEWEST}, SQL_QUEUE_GROUP, 0},
+};
 
 void candidate_read(const struct query *q, struct candidate *out)
 {
 	*out = (struct candidate){
 		.n = col_int(q, 0),
-		.parent_n = col_int(q, 1),
-		.root_n = col_int(q, 2),
-		.role = (enum role)col_int(q, 3),
-		.priority = col_int(q, 4),
-		.complexity = col_int(q, 5),
-		.created_at = col_int(q, 6),
-		.claim_by = col_int(q, 7),
-		.claim_until = col_int(q, 8),
+		.id = col_id(q, 1),
+		.parent_n = col_int(q, 2),
+		.root_n = col_int(q, 3),
+		.role = (enum role)col_int(q, 4),
+		.priority = col_int(q, 5),
+		.complexity = col_int(q, 6),
+		.created_at = col_int(q, 7),
+		.claim_by = col_int(q, 8),
+		.claim_until = col_int(q, 9),
 	};
 }
 
@@ -61,9 +69,10 @@ int candidate_cmp(enum select_order order, const struct candidate *a, const stru
 		rc = cmp_int(a->priority, b->priority);
 		rc = rc != 0 ? rc : cmp_int(a->complexity, b->complexity);
 	}
-	rc = rc != 0 ? rc : cmp_int(a->created_at, b->created_at);
-	rc = rc != 0 ? rc : cmp_int(a->n, b->n);
-	return order == SELECT_NEWEST ? -rc : rc;
+	if (rc == 0)
+		rc = order == SELECT_NEWEST ? cmp_int(b->created_at, a->created_at)
+					    : cmp_int(a->created_at, b->created_at);
+	return rc != 0 ? rc : id_cmp(a->id, b->id);
 }
 
 /* ---- one range ---- */
@@ -78,26 +87,26 @@ static struct candidate start_of(const struct streams *streams, const struct str
 	return start;
 }
 
+/* Types of the parameters, of which `range` has the first so many. */
+static const char *types_of(const struct stream *range, const char *const by_places[3])
+{
+	return by_places[ranges[range->of].places];
+}
+
 static int open_range(struct streams *streams, const struct stream *stream, const struct candidate *from,
 	int64_t limit, struct query *q, struct failure *f)
 {
-	bool is_newest = streams->order == SELECT_NEWEST;
+	static const char *const types[] = {"iiibii", "iiibiii", "iiibiiii"};
+	static const char *const types_by_time[] = {"iiibi", "iiibii", "iiibiii"};
+	const char *sql = ranges[stream->of].by_order[streams->order];
 	int64_t role = stream->role;
 
-	if (streams->order == SELECT_BY_PRIORITY) {
-		int64_t last = stream->priority < 0 ? PRIORITY_LOW : stream->priority;
-
-		if (stream->root_n == 0)
-			return query(streams->s, q, f, SQL_ROOT_READY, "iiiiiii", role, from->priority,
-				from->complexity, from->created_at, from->n, last, limit);
-		return query(streams->s, q, f, SQL_READY, "iiiiiiii", stream->root_n, role, from->priority,
-			from->complexity, from->created_at, from->n, last, limit);
-	}
-	if (stream->root_n == 0)
-		return query(streams->s, q, f, is_newest ? SQL_ROOT_READY_NEWEST : SQL_ROOT_READY_OLDEST,
-			"iiiiii", role, stream->priority, stream->complexity, from->created_at, from->n, limit);
-	return query(streams->s, q, f, is_newest ? SQL_READY_NEWEST : SQL_READY_OLDEST, "iiiiiii",
-		stream->root_n, role, stream->priority, stream->complexity, from->created_at, from->n, limit);
+	if (streams->order == SELECT_BY_PRIORITY)
+		return query(streams->s, q, f, sql, types_of(stream, types), from->priority, from->complexity,
+			from->created_at, from->id, stream->priority < 0 ? (int64_t)PRIORITY_LOW : stream->priority,
+			limit, role, stream->root_n);
+	return query(streams->s, q, f, sql, types_of(stream, types_by_time), stream->priority, stream->complexity,
+		from->created_at, from->id, limit, role, stream->root_n);
 }
 
 static void close_range(struct streams *streams, struct stream *stream)
@@ -221,22 +230,21 @@ static int add(struct streams *streams, const struct stream *range, struct failu
 /* The next complexity that occurs: 1, 0 none, -1 failure. */
 static int next_complexity(struct streams *streams, const struct stream *range, int64_t *out, struct failure *f)
 {
+	static const char *const types[] = {"ii", "iii", "iiii"};
 	int64_t role = range->role;
 
-	if (range->root_n == 0)
-		return query_int(streams->s, out, f, SQL_ROOT_READY_GROUP, "iii", role, range->priority,
-			range->complexity);
-	return query_int(streams->s, out, f, SQL_READY_GROUP, "iiii", range->root_n, role, range->priority,
-		range->complexity);
+	return query_int(streams->s, out, f, ranges[range->of].group, types_of(range, types), range->priority,
+		range->complexity, role, range->root_n);
 }
 
 /* Oldest and newest: one range per priority and complexity that occur. */
-static int add_groups(struct streams *streams, int64_t root_n, enum role role, unsigned priorities,
-	struct failure *f)
+static int add_groups(struct streams *streams, const struct stream *of, unsigned priorities, struct failure *f)
 {
 	for (int64_t priority = PRIORITY_HIGH; priority <= PRIORITY_LOW; priority++) {
-		struct stream range = {.root_n = root_n, .role = role, .priority = priority};
+		struct stream range = *of;
 		int rc = (priorities & 1u << priority) != 0;
+
+		range.priority = priority;
 
 		while (rc == 1 && (rc = next_complexity(streams, &range, &range.complexity, f)) == 1)
 			if (add(streams, &range, f) != 0)
@@ -247,18 +255,18 @@ static int add_groups(struct streams *streams, int64_t root_n, enum role role, u
 	return 0;
 }
 
-int streams_add(struct streams *streams, int64_t root_n, enum role role, unsigned priorities, struct failure *f)
+int streams_add(struct streams *streams, enum stream_of of, int64_t root_n, enum role role, unsigned priorities,
+	struct failure *f)
 {
 	static const unsigned every = 7;
+	struct stream range = {.of = of, .root_n = root_n, .role = role, .priority = -1};
 
 	if (streams->order != SELECT_BY_PRIORITY)
-		return add_groups(streams, root_n, role, priorities, f);
+		return add_groups(streams, &range, priorities, f);
 	if ((priorities & every) == every)
-		return add(streams, &(struct stream){.root_n = root_n, .role = role, .priority = -1}, f);
-	for (int64_t priority = PRIORITY_HIGH; priority <= PRIORITY_LOW; priority++)
-		if ((priorities & 1u << priority) &&
-			add(streams, &(struct stream){.root_n = root_n, .role = role, .priority = priority},
-				f) != 0)
+		return add(streams, &range, f);
+	for (range.priority = PRIORITY_HIGH; range.priority <= PRIORITY_LOW; range.priority++)
+		if ((priorities & 1u << range.priority) && add(streams, &range, f) != 0)
 			return -1;
 	return 0;
 }

@@ -94,6 +94,9 @@ struct item {
 
 /* 1 found, 0 no such row, -1 failure. */
 int item_load(struct snapshot *s, int64_t n, struct item *out, struct failure *f);
+/* The same, of n, the ids of itself and its parent, root_n, depth, role, priority, created_at, label, title, type, tags
+ * and traits alone: what item_write_ref shows and what decides its schema. Nothing else of it is filled. */
+int item_load_ref(struct snapshot *s, int64_t n, struct item *out, struct failure *f);
 /* What a caller typed: a UUID or a prefix; scope is applied before matches are counted, so that a prefix
  * cannot probe other projects. NOT_FOUND, AMBIGUOUS_ID, or a bad field at `path`. */
 int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,

@@ -1,4 +1,5 @@
 /* Tools that may become tasks. */
+#include "base/clock.h"
 #include "fixture.h"
 
 #include <stdatomic.h>
@@ -58,9 +59,23 @@ static void begin_job(struct mcp_request *req, int64_t ms, struct job job)
 /* ---- the same work within the call ---- */
 
 struct wait {
-	struct mcp_request *req; /* kept */
+	struct mcp_request *req; /* kept, once for each timer */
+	int64_t begun_at;
 	atomic_bool over;
 };
+
+/* Elapsed seconds, as a wait without a known end tells them. */
+static void wait_tick(void *context)
+{
+	struct wait *wait = context;
+
+	if (atomic_load(&wait->over)) {
+		mcp_request_release(wait->req);
+		return;
+	}
+	mcp_progress(wait->req, (double)(clock_mono_ms() - wait->begun_at) / 1000, -1, STR("waiting"));
+	later(50, wait_tick, wait);
+}
 
 static void wait_cancelled(struct mcp_request *req, void *context)
 {
@@ -93,7 +108,12 @@ static void slow_compute(struct mcp_request *req, const json_t *arguments)
 	} else {
 		wait = ARENA_NEW(mcp_request_arena(req), struct wait);
 		wait->req = mcp_request_keep(req);
+		wait->begun_at = clock_mono_ms();
 		later(ms, wait_over, wait);
+		if (mcp_wants_progress(req)) {
+			(void)mcp_request_keep(req);
+			wait_tick(wait);
+		}
 		mcp_on_cancel(req, wait_cancelled, wait);
 	}
 }

@@ -64,6 +64,7 @@ async function ok(session, name, args) {
   return structuredContent.data ?? structuredContent.results[0]
 }
 
+// A client checks a refusal against the schema too: it has to resolve, not to throw (mcp 6.4 error-validates).
 async function refused(session, name, args, code) {
   const { structuredContent, isError } = await envelope(session, name, args)
   assert.equal(isError, true, `${name} ${JSON.stringify(args)} was not refused`)

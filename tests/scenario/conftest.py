@@ -1,5 +1,6 @@
 """Fixtures of the stories: `dais`, a running server on a fresh state directory, and `new_dais`, more of them."""
 import os
+import resource
 
 import pytest
 
@@ -7,6 +8,10 @@ import eras
 import harness
 
 IN_CI = bool(os.environ.get("CI"))
+
+# A login shell of Debian gives 1,024; some stories hold more connections than that. Servers inherit it.
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)) if hard != resource.RLIM_INFINITY else 8192, hard))
 
 
 @pytest.hookimpl(hookwrapper=True)

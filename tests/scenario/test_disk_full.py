@@ -53,6 +53,7 @@ def write_until_full(caller):
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(small_disk):
+    """mcp 6.5 disk-full: over the protocol it is a typed error, and it passes when space is back."""
     small_disk.start()
     local = small_disk.local()
     kept = local.item("kept")

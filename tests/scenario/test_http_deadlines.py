@@ -1,5 +1,6 @@
 """Who is slow, silent or gone: deadlines and hang-ups."""
 import contextlib
+import os
 import pathlib
 import select
 import socket
@@ -85,6 +86,21 @@ def test_200_dripping_connections_do_not_delay_others(start):
     assert worst < 0.2 * (1 + SLACK)
     for client in clients:
         seconds_until_closed(client, at_most=3 + SLACK)
+        client.sock.close()
+
+
+@pytest.mark.benchmark
+def test_a_flood_of_half_heads_is_thinned_out_in_one_look(start):
+    """Each look at them holds the lock that every answer needs; once it looked for the oldest anew for each one that went."""
+    server = start()
+    cut = server.counts()["timedOut"]
+    flood = [server.connect() for _ in range(1900)]
+    for client in flood:
+        client.send("GET / HT")
+    before = server.cpu_ticks()
+    server.until(lambda counts: counts["timedOut"] - cut >= 1900 - 128, 30)
+    assert server.cpu_ticks() - before < os.sysconf("SC_CLK_TCK") * 0.5
+    for client in flood:
         client.sock.close()
 
 

@@ -192,6 +192,19 @@ def test_session_unknown_and_stale_initialize(wire, id):
     assert fresh.status == 200 and fresh.lower["mcp-session-id"] != id
 
 
+def test_delete_then_use(wire):
+    """mcp 6.2 delete-then-use: gone at once, although its row is deleted a moment later; the streams end with it."""
+    for _ in range(30):
+        session = wire.session()
+        stream = session.get()
+        assert session.delete().status == 200
+        for answer in (session.request("tools/list"), session.get(), session.delete()):
+            assert answer.status == 404 and answer.json()["error"]["code"] == -32001
+        stream.sock.settimeout(3 * SLACK)
+        assert stream.messages() == []
+    assert wire.send("DELETE").status == 400
+
+
 def test_parallel_init(wire):
     """mcp 6.2 parallel-init: one client opens two sessions at once; both work."""
     sessions = together([wire] * 8, lambda wire: wire.session())

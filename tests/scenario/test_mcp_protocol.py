@@ -44,6 +44,7 @@ def test_init_each(fx, version):
 
 @pytest.mark.parametrize("version", ["2030-01-01", "2026-07-28", "1.0"])
 def test_init_future(fx, version):
+    """mcp 6.1 init-future, init-modern-version: the newest of the old ones is offered, never an error."""
     answer = fx.initialize(version)
     assert answer.status == 200 and answer.json()["result"]["protocolVersion"] == "2025-11-25"
 
@@ -66,6 +67,7 @@ def test_two_eras_one_port(fx):
 
 @pytest.mark.parametrize("meta", [None, {}, {VERSION: MODERN}, {CAPS: {}, VERSION: 7}, {VERSION: MODERN, CAPS: []}])
 def test_meta_missing(fx, meta):
+    """mcp 6.1 meta-missing, claim-not-string, caps-missing."""
     body = {"jsonrpc": "2.0", "id": 77, "method": "tools/list", "params": {} if meta is None else {"_meta": meta}}
     answer = fx.post(body, [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/list")])
     body = answer.json()
@@ -179,6 +181,7 @@ def test_hdr_params(fx, args, params, ok):
                                            ("https://127.0.0.1", 200), ("http://[::1]:1", 200), ("file://x", 403),
                                            ("http://localhost.evil.example", 403), ("http://localhost@evil.example", 403)])
 def test_origin(fx, origin, status):
+    """mcp 6.2 origin-null, origin-evil, origin-localhost-port."""
     answer = fx.modern("tools/list", extra=[("Origin", origin)])
     assert answer.status == status
     assert ("access-control-allow-origin" in answer.lower) == (status == 200)
@@ -391,6 +394,7 @@ def test_notif_202(fx):
 
 
 def test_response_post(fx):
+    """mcp 6.2 response-post-unknown."""
     answer = {"jsonrpc": "2.0", "id": "srv-999", "result": {}}
     assert fx.session().post(answer).status == 202
     assert fx.post(answer, [("MCP-Protocol-Version", MODERN)]).status == 400
@@ -541,6 +545,7 @@ def listen(fx, id="listen:0", caps=None, headers=None, **filters):
 
 @pytest.mark.parametrize("id", [0, "", "listen:0", -3])
 def test_listen_ack_first(fx, id):
+    """mcp 6.2 listen-ack-first, listen-id-zero, listen-id-string: 0 and "" are ids."""
     answer = listen(fx, id, toolsListChanged=True)
     ack = answer.message()
     assert ack["method"] == "notifications/subscriptions/acknowledged"

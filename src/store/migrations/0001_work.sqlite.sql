@@ -44,9 +44,15 @@ CREATE TABLE item (
 CREATE INDEX item_children ON item (parent_n, n);
 CREATE INDEX item_created ON item (created_at, id);
 CREATE INDEX item_root_created ON item (root_n, created_at, id);
--- What is next inside a project, and among items that are projects themselves.
-CREATE INDEX item_ready ON item (root_n, role, priority, complexity, created_at, n) WHERE parent_n IS NOT NULL;
-CREATE INDEX item_root_ready ON item (role, priority, complexity, created_at, n) WHERE parent_n IS NULL;
+-- What is next inside a project, among items that are projects themselves, and anywhere. Ended items are in none:
+-- ending is one page of the log less. "root_n <> n" says "below a root" in columns that the index has, so a walk
+-- along it does not look at the items; what begins with "role <> 3" is no bound that a planner could prefer.
+CREATE INDEX item_ready ON item (root_n, role, priority, complexity, created_at, id) WHERE root_n <> n AND role <> 3;
+CREATE INDEX item_root_ready ON item (role, priority, complexity, created_at, id) WHERE parent_n IS NULL AND role <> 3;
+CREATE INDEX item_queue ON item (priority, complexity, created_at, id) WHERE role = 0;
+-- Orders of a listing of everything; a change of a role touches neither.
+CREATE INDEX item_priority ON item (priority, id);
+CREATE INDEX item_complexity ON item (complexity, id);
 CREATE INDEX item_claimed ON item (claim_until) WHERE claim_by IS NOT NULL;
 CREATE INDEX item_claim_by ON item (claim_by) WHERE claim_by IS NOT NULL;
 
@@ -63,6 +69,7 @@ CREATE TABLE item_text (
   metadata TEXT,
   description TEXT
 ) STRICT;
+CREATE INDEX item_text_title ON item_text (title);
 CREATE INDEX item_text_type ON item_text (type, n) WHERE type IS NOT NULL;
 
 -- tag and trait membership for filters; tags are stored in lower case by their grammar
@@ -152,7 +159,7 @@ CREATE TABLE dep (
   UNIQUE (from_n, to_n, type),
   CHECK (from_n <> to_n)
 ) STRICT;
-CREATE INDEX dep_to ON dep (to_n, type);
+CREATE INDEX dep_to ON dep (to_n, type, n, threshold, from_n);  -- all that the gate asks, in its order
 
 -- The one event log of all halves, which is also the history of transitions. seq is handed out by the
 -- writer in commit order, from 10^12 + 1.

@@ -69,12 +69,14 @@ static bool load(
 	return slot != NULL;
 }
 
+static bool deletes_later; /* as a store does that queues it */
+
 static void forget(void *app, const unsigned char key[32])
 {
 	struct row *slot = row_find(key);
 
 	(void)app;
-	if (slot != NULL)
+	if (slot != NULL && !deletes_later)
 		slot->used = false;
 }
 
@@ -204,6 +206,20 @@ static void the_end_takes_the_row_along(void **state)
 	assert_null(mcp_session_find(*state, str_of(id), STR("ada")));
 }
 
+static void an_ended_session_does_not_come_back_while_its_row_is_still_there(void **state)
+{
+	char id[SESSION_ID_SIZE];
+	struct mcp_session *session;
+
+	make(*state, STR("ada"), id);
+	session = mcp_session_find(*state, str_of(id), STR("ada"));
+	deletes_later = true;
+	mcp_session_end(session);
+	deletes_later = false;
+	mcp_session_unref(session);
+	assert_null(mcp_session_find(*state, str_of(id), STR("ada")));
+}
+
 static void the_least_recently_used_idle_one_makes_room(void **state)
 {
 	char ids[LIMIT_MCP_PRINCIPAL_SESSIONS + 1][SESSION_ID_SIZE];
@@ -238,6 +254,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_idle_session_is_gone_after_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_takes_the_row_along, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_ended_session_does_not_come_back_while_its_row_is_still_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_least_recently_used_idle_one_makes_room, setup, teardown),
 	};

@@ -125,9 +125,11 @@ static void priority_then_complexity_then_age(void **state)
 	json_t *answer;
 
 	make_item_as(e, root, "high/5", (struct traits){.priority = PRIORITY_HIGH, .complexity = 5});
+	e->now++;
 	make_item_as(e, root, "high/null", (struct traits){.priority = PRIORITY_HIGH});
 	e->now++;
 	make_item_as(e, 0, "high/2", (struct traits){.priority = PRIORITY_HIGH, .complexity = 2});
+	e->now++;
 	make_item_as(e, root, "medium/1", (struct traits){.priority = PRIORITY_MEDIUM, .complexity = 1});
 	answer = run_op(e, P1, "next", "{'limit':4}");
 	assert_ok(answer);
@@ -141,6 +143,30 @@ static void priority_then_complexity_then_age(void **state)
 	assert_string_equal(text_at(answer, "items.3.title"), "high/5");
 	answer = run_op(e, P1, "next", "{'limit':1,'orderBy':'oldest'}");
 	assert_string_equal(text_at(answer, "items.0.title"), "high/5");
+}
+
+/* Whatever the order and wherever they are looked for: here, in a project and below a small parent. */
+static void equal_keys_are_ordered_by_id(void **state)
+{
+	static const char *const orders[] = {"priority", "oldest", "newest"};
+	struct engine *e = *state;
+	int64_t root = make_item_as(e, 0, "root", (struct traits){.role = ROLE_WORK});
+	int64_t parent = make_item_as(e, root, "parent", (struct traits){.role = ROLE_WORK});
+	const char *places[] = {"{}", arena_printf(e->arena, "{'rootId':'%s'}", id_of(e, root)),
+		arena_printf(e->arena, "{'ancestorId':'%s'}", id_of(e, parent))};
+
+	for (int i = 0; i < 8; i++)
+		make_item(e, parent, "same");
+	for (size_t i = 0; i < 9; i++) {
+		const char *place = places[i / 3];
+		json_t *answer = run_op(e, P1, "next", "{'limit':8,'orderBy':'%s'%s%s", orders[i % 3],
+			place[1] == '}' ? "" : ",", place + 1);
+
+		assert_int_equal(json_array_size(at(answer, "items")), 8);
+		for (int k = 0; k < 7; k++)
+			assert_true(strcmp(text_at(answer, arena_printf(e->arena, "items.%d.id", k)),
+					    text_at(answer, arena_printf(e->arena, "items.%d.id", k + 1))) < 0);
+	}
 }
 
 /* behaviour 6.9 */
@@ -460,8 +486,10 @@ static void a_large_subtree_is_found_through_its_project(void **state)
 
 	for (int i = 0; i <= LIMIT_SELECT_WALK; i++)
 		make_item_as(e, left, "l", (struct traits){.priority = PRIORITY_HIGH});
-	for (int i = 0; i <= LIMIT_SELECT_WALK; i++)
-		make_item(e, right, i == 0 ? "first" : "r");
+	make_item(e, right, "first");
+	e->now++;
+	for (int i = 0; i < LIMIT_SELECT_WALK; i++)
+		make_item(e, right, "r");
 	answer = run_op(e, P1, "next", "{'ancestorId':'%s'}", id_of(e, right));
 	assert_string_equal(text_at(answer, "items.0.title"), "first");
 	answer = run_op(e, P1, "next", "{'parentId':'%s','orderBy':'newest'}", id_of(e, right));
@@ -497,6 +525,7 @@ int main(void)
 		T(a_lapsed_own_claim_is_taken_afresh),
 		T(the_selector_gets_past_500_that_are_blocked),
 		T(priority_then_complexity_then_age),
+		T(equal_keys_are_ordered_by_id),
 		T(what_stands_below_a_foreign_claim_is_left_alone),
 		T(two_kinds_of_nothing),
 		T(a_heartbeat_prolongs_and_never_revives),
