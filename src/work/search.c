@@ -197,10 +197,10 @@ static int find_all(struct search *search, struct failure *f)
 		return fail_field(f, STR("query"), STR_NONE,
 			"matchMode substring needs a term of at least %d characters; auto looks for shorter ones",
 			TRIGRAM_CHARS);
+	if (mode != MATCH_SUBSTRING && look(search, ANALYSER_TEXT, &by_text, f) != 0)
+		return -1;
 	if (mode != MATCH_TEXT && search->long_count > 0 &&
 		(fold_parts(search, f) != 0 || look(search, ANALYSER_TRIGRAM, &by_trigram, f) != 0))
-		return -1;
-	if (mode != MATCH_SUBSTRING && look(search, ANALYSER_TEXT, &by_text, f) != 0)
 		return -1;
 	if (mode == MATCH_AUTO && by_text == 0 && search->has_short_word && scan(search, f) != 0)
 		return -1;

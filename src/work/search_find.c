@@ -226,6 +226,41 @@ static int read_matches(struct search *search, const struct index *index, struct
 	return take(search, index, &scope, matches, f);
 }
 
+/* Words that fill the list of candidates leave parts of words no place that they do not have: those are looked for in
+ * the texts of the candidates alone. */
+static int take_found(struct search *search, const struct index *index, struct matches *matches, struct failure *f)
+{
+	for (size_t i = 0; i < search->hit_count; i++) {
+		const struct hit *hit = &search->hits[i];
+		AUTO(query_endp) struct query q = {0};
+		struct sql sql;
+		int rc;
+
+		if (hit->kind != index->kind || hit->rank[LOOK_TEXT] == 0)
+			continue;
+		sql_init(&sql, search->call->arena);
+		index_texts(index, hit->n, &sql);
+		if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+			return -1;
+		if (rc == 0 || !count_parts(search, index, &q, matches))
+			continue;
+		matches->v[matches->n].n = hit->n;
+		matches->bytes += matches->v[matches->n++].bytes;
+	}
+	return 0;
+}
+
+static int take_parts(struct search *search, struct index *index, struct matches *matches, struct failure *f)
+{
+	matches->counts =
+		ARENA_ARRAY(search->call->arena, uint16_t, (LIMIT_SEARCH_RANKED_PARTS + 1) * search->long_count);
+	if (search->is_full[index->kind])
+		return take_found(search, index, matches, f);
+	if (index_parts(search->s, index->kind, search->long_terms, search->long_count, &index->query, f) != 0)
+		return -1;
+	return read_matches(search, index, matches, f);
+}
+
 /* ---- ranks ---- */
 
 static int by_rank(const void *a, const void *b)
@@ -246,19 +281,18 @@ int search_ranked(struct search *search, enum search_kind kind, enum analyser an
 	struct matches *matches = ARENA_NEW(search->call->arena, struct matches);
 	size_t n;
 
-	if (analyser == ANALYSER_TRIGRAM) {
-		matches->counts =
-			ARENA_ARRAY(search->call->arena, uint16_t, (LIMIT_SEARCH_RANKED_PARTS + 1) * search->long_count);
-		if (index_parts(search->s, kind, search->long_terms, search->long_count, &index.query, f) != 0)
-			return -1;
-	}
-	if (read_matches(search, &index, matches, f) != 0)
+	if (analyser == ANALYSER_TEXT && read_matches(search, &index, matches, f) != 0)
 		return -1;
-	if (analyser == ANALYSER_TRIGRAM)
+	if (analyser == ANALYSER_TRIGRAM) {
+		if (take_parts(search, &index, matches, f) != 0)
+			return -1;
 		score_parts(search, matches);
+	}
 	if (matches->n > 1)
 		qsort(matches->v, matches->n, sizeof(*matches->v), by_rank);
 	n = matches->n < LIMIT_SEARCH_CANDIDATES ? matches->n : LIMIT_SEARCH_CANDIDATES;
+	if (analyser == ANALYSER_TEXT)
+		search->is_full[kind] = n < matches->n;
 	search->is_truncated = search->is_truncated || matches->has_more || n < matches->n;
 	for (size_t i = 0; i < n; i++)
 		search_hit(search, kind, matches->v[i].n)->rank[analyser] = (int)i + 1;

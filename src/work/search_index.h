@@ -45,6 +45,8 @@ struct index_scope {
 /* Columns: row, score (text analyser; lower is better), item row, note key or '', then INDEX_TEXTS texts (parts);
  * newest row first, so that only those are scored which are taken. */
 void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql);
+/* The same columns of one row, whether it matches or not (parts). */
+void index_texts(const struct index *index, int64_t row, struct sql *sql);
 /* The row of the match that `skip` newer ones precede. */
 void index_nth(const struct index *index, int64_t skip, struct sql *sql);
 /* First and last row that pass, and how many there are, counted up to `most`. */

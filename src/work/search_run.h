@@ -44,6 +44,7 @@ struct search {
 	struct hit *hits;
 	size_t hit_count, hit_cap;
 	struct int_map places; /* of hits: 2 * row + kind */
+	bool is_full[2];   /* words were found in more items, notes than there are candidates */
 	bool is_truncated; /* more existed than was looked at or kept */
 	bool is_scan_bounded;
 };

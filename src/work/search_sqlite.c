@@ -267,6 +267,14 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 	sql_add(sql, " ORDER BY f.rowid DESC");
 }
 
+void index_texts(const struct index *index, int64_t row, struct sql *sql)
+{
+	sql_add(sql, "SELECT f.n, 0, 0, ''");
+	add_texts(index, sql);
+	sql_add(sql, index->kind == SEARCH_NOTES ? " FROM note_body f WHERE f.n = " : " FROM item_text f WHERE f.n = ");
+	sql_int(sql, row);
+}
+
 void index_nth(const struct index *index, int64_t skip, struct sql *sql)
 {
 	sql_add(sql, "SELECT f.rowid FROM ");

@@ -342,6 +342,25 @@ static void parts_of_words_are_found_and_marked(void **state)
 	assert_string_equal(text_at(answer, "data.hits.0.snippet"), "<mark>Straßen</mark>kreuzung <mark>ÀÉÎ</mark>");
 }
 
+static void words_in_plenty_leave_parts_no_place_of_their_own(void **state)
+{
+	struct desk *d = *state;
+	const char *root = new_item(d, NULL, "r", "");
+	const char *part;
+	json_t *answer;
+
+	write_items(d, root, "needle", LIMIT_SEARCH_CANDIDATES + 50);
+	part = new_item(d, root, "xneedlex", "");
+	answer = find(d, LOCAL, "auto", "needle", "'limit':100");
+	assert_int_equal(count_at(answer, "data.hits"), 100);
+	assert_true(json_is_true(at(answer, "data.truncated")));
+	assert_false(has(answer, part));
+	for (size_t i = 0; i < 100; i++) /* yet what is told of each is so */
+		assert_int_equal(count_at(json_array_get(at(answer, "data.hits"), i), "matchedIn"), 2);
+	assert_true(has(find(d, LOCAL, "substring", "needlex", ""), part));
+	assert_true(has(find(d, LOCAL, "auto", "eedlex", ""), part));
+}
+
 /* The better of two texts is the one with more of the words in fewer. */
 static void the_best_comes_first_whatever_finds_it(void **state)
 {
@@ -373,6 +392,7 @@ int main(void)
 		DESK_TEST(what_is_hidden_displaces_nothing),
 		DESK_TEST(a_large_scope_is_not_displaced_either),
 		DESK_TEST(parts_of_words_are_found_and_marked),
+		DESK_TEST(words_in_plenty_leave_parts_no_place_of_their_own),
 		DESK_TEST(the_best_comes_first_whatever_finds_it),
 		DESK_TEST(the_total_is_the_same_on_every_page),
 		DESK_TEST(the_index_follows_its_texts_and_nothing_else),
