@@ -162,6 +162,7 @@ def test_session_restart(new_dais):
     listen = server.url.removeprefix("http://")
     session = server.wire().session("2025-11-25")
     assert session.request("logging/setLevel", {"level": "error"}).status == 200
+    server.item("written later")  # acknowledged, so the session's row, which stands before it in the queue, is on disk
     id, version = session.id, session.version
     server.kill().start(listen=listen)
     wire = server.wire()
