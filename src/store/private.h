@@ -135,7 +135,6 @@ struct store {
 
 	_Atomic int64_t newest;	  /* last committed event */
 	int64_t next_seq;	  /* owner: writer thread */
-	atomic_bool checkpoint_is_near; /* the checkpointer moved all that it saw, a moment ago */
 	int64_t checkpoint_asked_at; /* owner: writer thread; length of the log then */
 	int64_t last_now;	  /* owner: writer thread; never runs backwards */
 	struct known_actor known_actors[KNOWN_ACTORS]; /* owner: writer thread */

@@ -182,11 +182,7 @@ static void wake_checkpointer(struct store *store)
 
 /* Pages that the log grows by between two passive checkpoints. Each one sorts all of the log and syncs the
  * database, so that one for every commit, once the log is long, costs more than the commits. */
-#define CHECKPOINT_FRAMES 4000
-/* Pages after which the log starts over where it can. To write over a file that is there costs a third of what it
- * costs to make it longer (200 KB and fdatasync on ext4: 0.8 ms against 2.4). Under unbroken load the checkpointer
- * is always a little behind; the writer moves that little itself. */
-#define RESTART_FRAMES 8000
+#define CHECKPOINT_FRAMES 2000
 
 static void tend_log(struct store *store)
 {
@@ -197,12 +193,9 @@ static void tend_log(struct store *store)
 	if (frames < store->checkpoint_asked_at)
 		store->checkpoint_asked_at = 0; /* the log has started over */
 	if (frames > LIMIT_WAL_BYTES / PAGE_BYTES) {
-		/* Readers of an old snapshot kept it from starting over: wait for them. */
+		/* Under unbroken load a passive checkpoint may never reset the log. */
 		if (db_checkpoint(store->writer_db, true, &all, &moved) == DB_OK)
 			log_line(LOG_DEBUG, "store", "log restarted", {"frames", LOG_INT(all)});
-	} else if (frames >= RESTART_FRAMES && atomic_exchange(&store->checkpoint_is_near, false)) {
-		(void)db_checkpoint(store->writer_db, false, &all, &moved); /* or the next time */
-		store->checkpoint_asked_at = frames;
 	} else if (frames - store->checkpoint_asked_at >= CHECKPOINT_FRAMES) {
 		store->checkpoint_asked_at = frames;
 		wake_checkpointer(store);
@@ -242,8 +235,8 @@ void *checkpointer_main(void *context)
 		return NULL; /* the writer's own limit still bounds the log */
 	for (;;) {
 		bool closing;
-		int frames = 0;
-		int moved = 0;
+		int frames;
+		int moved;
 
 		(void)pthread_mutex_lock(&store->checkpoint_lock);
 		while (!store->checkpoint_due && !store->checkpoint_closing)
@@ -253,10 +246,7 @@ void *checkpointer_main(void *context)
 		(void)pthread_mutex_unlock(&store->checkpoint_lock);
 		if (closing)
 			break;
-		/* What is written during the first pass is most of a second one's work. */
-		for (int pass = 0; pass < 2; pass++)
-			(void)db_checkpoint(db, false, &frames, &moved); /* tried again at the next wake-up */
-		atomic_store(&store->checkpoint_is_near, moved > 0 && moved == frames);
+		(void)db_checkpoint(db, false, &frames, &moved); /* tried again at the next wake-up */
 	}
 	db_close(db);
 	return NULL;
