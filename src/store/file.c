@@ -12,7 +12,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PID_PAUSE_MS 10
+#define PID_LOOKS 30
 
 struct store_lock {
 	int fd;
@@ -87,12 +91,25 @@ static bool on_network(int fd)
 		(unsigned long)fs.f_type == CIFS_SUPER_MAGIC || fs.f_type == SMB_SUPER_MAGIC;
 }
 
-static int refuse_owned(const char *path, int pid_fd, struct failure *f)
+/* 0 when it is not written. */
+static long read_pid(int pid_fd)
 {
 	char text[32] = "";
 	ssize_t n = pread(pid_fd, text, sizeof(text) - 1, 0);
-	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
 
+	return n > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+/* Of two that start at once the other one has the lock a moment before its pid is in the file. */
+static int refuse_owned(const char *path, int pid_fd, struct failure *f)
+{
+	const struct timespec pause = {.tv_nsec = PID_PAUSE_MS * 1000000L};
+	long pid = read_pid(pid_fd);
+
+	for (int i = 0; i < PID_LOOKS && pid <= 0; i++) {
+		(void)nanosleep(&pause, NULL);
+		pid = read_pid(pid_fd);
+	}
 	if (pid > 0)
 		return fail(f, FAIL_STATE_OWNED, "Another server (pid %ld) owns %s.", pid, path);
 	return fail(f, FAIL_STATE_OWNED, "Another server owns %s.", path);
