@@ -14,7 +14,8 @@ static void check_own(struct mcp_session *session, const struct replay *stream)
 {
 	const struct event *last = &stream->events[(stream->first + stream->count - 1) % LIMIT_MCP_REPLAY_EVENTS];
 	const char *id = last->text + strlen("event: message\nid: ");
-	struct str text = {id, strcspn(id, "\n")};
+	const char *end = memchr(id, '\n', last->n - (size_t)(id - last->text));
+	struct str text = {id, end == NULL ? 0 : (size_t)(end - id)};
 	uint64_t seq = 0;
 
 	if (replay_find(session, text, &seq) != stream || seq != last->seq)
