@@ -220,7 +220,7 @@ static bool has_lost_its_log(struct arena *arena, const char *socket_path, const
 {
 	struct stat st;
 
-	return lstat(socket_path, &st) == 0 && S_ISSOCK(st.st_mode) && stat(database, &st) == 0 && st.st_size > 0 &&
+	return socket_path != NULL && lstat(socket_path, &st) == 0 && S_ISSOCK(st.st_mode) && stat(database, &st) == 0 && st.st_size > 0 &&
 		access(arena_printf(arena, "%s-wal", database), F_OK) != 0;
 }
 

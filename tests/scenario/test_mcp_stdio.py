@@ -76,7 +76,7 @@ __attribute__((constructor)) static void begin(void)
 """
 
 
-@pytest.mark.skipif("san" in PROGRAM, reason="a sanitizer wants to be the first library")
+@pytest.mark.preload
 def test_purity(shared, tmp_path):
     """mcp 6.3 purity: a library that prints all the time never gets a byte onto the protocol's stream."""
     source = tmp_path / "noise.c"
