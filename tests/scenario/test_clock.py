@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import harness
-from harness import PROGRAM, SLACK, Refused
+from harness import SLACK, Refused
 from wire import eventually
 
 # The wall clock is off by what a file says, in seconds; the monotonic one is left alone.
