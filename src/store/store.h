@@ -139,6 +139,8 @@ enum sequence {
 	SEQ_RUN_REPORT, SEQ_PRINCIPAL, SEQ_COUNT,
 };
 int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure *f);
+/* Before items are deleted: no number of SEQ_ITEM that was given so far is given again. */
+int tx_retire_items(struct tx *tx, struct failure *f);
 /* Row of the acting principal, made on first sight. */
 int tx_actor(struct tx *tx, int64_t *out, struct failure *f);
 int tx_principal(struct tx *tx, const struct actor *actor, int64_t *out, struct failure *f);
@@ -168,6 +170,10 @@ const struct event_info *event_find(struct str wire);
 
 /* Append one event by tx->actor. `data` is a JSON object. root_n, item_n may be 0. */
 int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
+	struct str data, struct failure *f);
+/* Append a transition. *moved_seq is item.moved_seq: before, the transition that this one follows (0: none); after, its
+ * own number, which the caller stores. */
+int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct id entity, int64_t *moved_seq,
 	struct str data, struct failure *f);
 
 struct store_job {

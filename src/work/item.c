@@ -16,7 +16,7 @@ const char *priority_name(enum priority priority)
 	" i.version, i.created_at, i.modified_at, i.role_changed_at, i.label, i.prev_label, i.claim_by," \
 	" i.claim_at, i.claim_first_at, i.claim_until, i.claim_ttl, i.claim_gen, i.claim_lapse_seen," \
 	" t.title, t.type, t.tags, t.traits, t.summary, t.requires_verification, t.created_by, i.n," \
-	" p.role" \
+	" p.role, i.moved_seq" \
 	" FROM item i JOIN item_text t ON t.n = i.n JOIN item r ON r.n = i.root_n" \
 	" LEFT JOIN item p ON p.n = i.parent_n WHERE "
 SQL(SQL_ITEM_LOAD, ITEM_ROWS "i.n = $1");
@@ -56,6 +56,7 @@ static void read_row(const struct query *q, struct item *out)
 	out->created_by = col_int(q, 29);
 	out->n = col_int(q, 30);
 	out->parent_role = (enum role)col_int(q, 31);
+	out->moved_seq = col_int(q, 32);
 }
 
 static int load(struct query *q, struct item *out, struct failure *f)

@@ -80,6 +80,7 @@ struct item {
 	int64_t complexity; /* COMPLEXITY_NONE: not given */
 	int64_t version;
 	int64_t created_at, modified_at, role_changed_at;
+	int64_t moved_seq; /* event of its newest transition, 0: none */
 	struct str label, prev_label; /* absent: none */
 	int64_t claim_by;	      /* principal row, 0: unclaimed */
 	int64_t claim_at, claim_first_at, claim_until, claim_ttl, claim_gen;
