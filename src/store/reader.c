@@ -49,6 +49,22 @@ static void pool_give(struct store *store, struct db *db)
 	(void)pthread_mutex_unlock(&store->pool_lock);
 }
 
+SQL(SQL_SEEN, "SELECT max(seq) FROM event");
+
+/* The first read settles what the snapshot shows: nobody is told of what a power cut could still take back. */
+static int show_durable(struct snapshot *s, struct failure *f)
+{
+	int64_t seen = 0;
+
+	if (!s->store->has_writer)
+		return 0; /* another process writes, or nobody */
+	if (query_int(s, &seen, f, SQL_SEEN, "") < 0)
+		return -1;
+	if (seen > atomic_load(&s->store->newest))
+		durable_wait(s->store, seen);
+	return 0;
+}
+
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f)
 {
 	struct db *db;
@@ -63,7 +79,10 @@ int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *ou
 	}
 	db_deadline(db, clock_mono_ms() + LIMIT_READ_DEADLINE_MS);
 	*out = (struct snapshot){.store = store, .db = db, .arena = arena, .now = clock_wall_ms()};
-	return 0;
+	if (show_durable(out, f) == 0)
+		return 0;
+	snapshot_end(out);
+	return -1;
 }
 
 void snapshot_end(struct snapshot *snapshot)

@@ -452,6 +452,16 @@ enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved)
 			restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, frames, moved));
 }
 
+enum outcome db_commit_unsynced(struct db *db, bool *owes_sync)
+{
+	enum outcome outcome;
+
+	wal_file_defer(db->handle, true);
+	outcome = db_run(db, "COMMIT");
+	*owes_sync = wal_file_defer(db->handle, false);
+	return outcome;
+}
+
 int64_t db_wal_frames(struct db *db)
 {
 	return db->wal_frames;

@@ -75,6 +75,9 @@ struct snapshot {
 };
 
 /* A read snapshot on a pooled connection; any thread. UNAVAILABLE when none is free in time. */
+/* Whether all that was committed is on the disk, so that a snapshot begins without waiting for it. Else it waits, as
+ * long as one sync takes: what it shows is never lost again. */
+bool store_is_settled(struct store *store);
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f);
 void snapshot_end(struct snapshot *snapshot);
 

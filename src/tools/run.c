@@ -87,7 +87,7 @@ static void start_read(struct frame *frame, struct failure *f)
 {
 	struct snapshot snapshot;
 
-	if (!frame->steps[0].operation->is_quick) {
+	if (!frame->steps[0].operation->is_quick || !store_is_settled(frame->tools->store)) {
 		frame->read = (struct store_read){.run = read_on_reader,
 			.refuse = read_refuse,
 			.arg = frame,
