@@ -26,6 +26,8 @@ void db_close(struct db *db);
 /* Cached by text; a statement in use is prepared again. NULL with *f filled. */
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
 void stmt_release(struct stmt *stmt);
+/* Each of these is bound between db_prepare and the first step: the last use's values are still there. */
+int stmt_parameters(const struct stmt *stmt);
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
 /* Absent = NULL. Without `copies` the bytes stay where they are until the statement is released. */
 void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies);

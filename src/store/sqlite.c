@@ -330,8 +330,8 @@ void stmt_release(struct stmt *stmt)
 		stmt_destroy(stmt);
 		return;
 	}
+	/* What is bound stays until it is bound anew, which every use does before its first step. */
 	(void)sqlite3_reset(stmt->handle);
-	(void)sqlite3_clear_bindings(stmt->handle);
 	stmt->in_use = false;
 }
 
@@ -345,6 +345,11 @@ static void bound(int code)
 {
 	assert(code == SQLITE_OK);
 	(void)code;
+}
+
+int stmt_parameters(const struct stmt *stmt)
+{
+	return sqlite3_bind_parameter_count(stmt->handle);
 }
 
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value)

@@ -102,6 +102,9 @@ int item_load_ref(struct snapshot *s, int64_t n, struct item *out, struct failur
  * cannot probe other projects. NOT_FOUND, AMBIGUOUS_ID, or a bad field at `path`. */
 int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
 	struct failure *f);
+/* The same without root_id, which no transition asks for: a row less to look up. */
+int item_find_to_move(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
+	struct failure *f);
 /* The caller may write here: FORBIDDEN outside a seat's run. */
 int item_writable(struct snapshot *s, struct call *call, const struct item *item, struct failure *f);
 int fail_not_found(struct failure *f, const char *kind, struct str id);
