@@ -7,7 +7,7 @@
  * Invariants
  * (1) done(rc 0) is called only after the log that holds the change is on the disk.
  * (2) Followers are woken after (1), with a number that is on the disk.
- * (3) No snapshot shows an event that is not on the disk yet: it waits first (durable_wait).
+ * (3) What a caller is told from a snapshot is on the disk: the snapshot waits first (durable_wait).
  * (4) A sync that fails ends the process. What reached the disk is unknown then, the changes can be seen already, and
  *     a system that was told of a failed sync once may report success the next time. A new start reads what is there. */
 #include "store/private.h"
@@ -152,16 +152,6 @@ void durable_hand_over(struct store *store, struct batch *batch)
 	store->batch_count++;
 	(void)pthread_cond_signal(&store->batch_more);
 	(void)pthread_mutex_unlock(&store->queue_lock);
-}
-
-bool store_is_settled(struct store *store)
-{
-	bool is_settled;
-
-	(void)pthread_mutex_lock(&store->queue_lock);
-	is_settled = store->unsettled == 0;
-	(void)pthread_mutex_unlock(&store->queue_lock);
-	return is_settled;
 }
 
 void durable_wait(struct store *store, int64_t seen)

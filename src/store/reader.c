@@ -49,22 +49,6 @@ static void pool_give(struct store *store, struct db *db)
 	(void)pthread_mutex_unlock(&store->pool_lock);
 }
 
-SQL(SQL_SEEN, "SELECT max(seq) FROM event");
-
-/* The first read settles what the snapshot shows: nobody is told of what a power cut could still take back. */
-static int show_durable(struct snapshot *s, struct failure *f)
-{
-	int64_t seen = 0;
-
-	if (!s->store->has_writer)
-		return 0; /* another process writes, or nobody */
-	if (query_int(s, &seen, f, SQL_SEEN, "") < 0)
-		return -1;
-	if (seen > atomic_load(&s->store->newest))
-		durable_wait(s->store, seen);
-	return 0;
-}
-
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f)
 {
 	struct db *db;
@@ -79,10 +63,35 @@ int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *ou
 	}
 	db_deadline(db, clock_mono_ms() + LIMIT_READ_DEADLINE_MS);
 	*out = (struct snapshot){.store = store, .db = db, .arena = arena, .now = clock_wall_ms()};
-	if (show_durable(out, f) == 0)
-		return 0;
-	snapshot_end(out);
-	return -1;
+	return 0;
+}
+
+SQL(SQL_SEEN, "SELECT max(seq) FROM event");
+
+static int seen(struct snapshot *s, int64_t *out, struct failure *f)
+{
+	*out = 0;
+	if (!s->store->has_writer)
+		return 0; /* another process writes, or nobody */
+	return query_int(s, out, f, SQL_SEEN, "") < 0 ? -1 : 0;
+}
+
+int snapshot_is_settled(struct snapshot *s, struct failure *f)
+{
+	int64_t newest;
+
+	return seen(s, &newest, f) != 0 ? -1 : newest <= atomic_load(&s->store->newest);
+}
+
+int snapshot_settle(struct snapshot *s, struct failure *f)
+{
+	int64_t newest;
+
+	if (seen(s, &newest, f) != 0)
+		return -1;
+	if (newest > atomic_load(&s->store->newest))
+		durable_wait(s->store, newest);
+	return 0;
 }
 
 void snapshot_end(struct snapshot *snapshot)
@@ -126,7 +135,10 @@ void *reader_main(void *context)
 			read->refuse(read->arg, &failure);
 			continue;
 		}
-		read->run(&snapshot, read->arg);
+		if (snapshot_settle(&snapshot, &failure) == 0)
+			read->run(&snapshot, read->arg);
+		else
+			read->refuse(read->arg, &failure);
 		snapshot_end(&snapshot);
 	}
 	return NULL;

@@ -75,11 +75,13 @@ struct snapshot {
 };
 
 /* A read snapshot on a pooled connection; any thread. UNAVAILABLE when none is free in time. */
-/* Whether all that was committed is on the disk, so that a snapshot begins without waiting for it. Else it waits, as
- * long as one sync takes: what it shows is never lost again. */
-bool store_is_settled(struct store *store);
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f);
 void snapshot_end(struct snapshot *snapshot);
+/* A snapshot shows what is committed; its last changes may still be on their way to the disk. Before it is used to
+ * tell a caller anything: whether all that it shows is on the disk (1, 0, -1 failure), and the same, waiting for the
+ * disk. Both must be the first that is asked of the snapshot. */
+int snapshot_is_settled(struct snapshot *s, struct failure *f);
+int snapshot_settle(struct snapshot *s, struct failure *f);
 
 struct query {
 	struct snapshot *snapshot;
@@ -206,7 +208,7 @@ int store_write(struct store *store, int (*run)(struct tx *tx, void *arg, struct
 	const struct actor *actor, struct arena *arena, struct failure *f);
 
 struct store_read {
-	/* On a reader thread, on a snapshot that ends afterwards. */
+	/* On a reader thread, on a settled snapshot that ends afterwards. */
 	void (*run)(struct snapshot *s, void *arg);
 	/* Instead of run, when no snapshot could be had. */
 	void (*refuse)(void *arg, struct failure *f);
