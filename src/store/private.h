@@ -47,6 +47,8 @@ enum outcome db_exec(struct db *db, const char *sql);
 enum outcome db_run(struct db *db, const char *sql);
 /* The connection lost its transaction (the library rolled it back by itself). */
 bool db_transaction_lost(struct db *db);
+/* Memory that the connection keeps only to be faster. */
+void db_give_back(struct db *db);
 /* Reads past this moment of the monotonic clock end with DB_TIMEOUT; 0: no deadline. */
 void db_deadline(struct db *db, int64_t mono_ms);
 /* Log the library's text and fill *f by what the outcome means for a caller. Returns -1. */

@@ -14,6 +14,7 @@ SQL(SQL_NEWEST_AT, "SELECT at FROM event WHERE seq = $1");
 static struct store *store_create(const struct store_options *options)
 {
 	struct store *store = calloc(1, sizeof(*store));
+	pthread_condattr_t monotonic;
 
 	if (store == NULL)
 		abort();
@@ -29,7 +30,10 @@ static struct store *store_create(const struct store_options *options)
 	store->committed = EVENT_FIRST_SEQ;
 	atomic_store(&store->newest, EVENT_FIRST_SEQ);
 	(void)pthread_mutex_init(&store->queue_lock, NULL);
-	(void)pthread_cond_init(&store->queue_more, NULL);
+	(void)pthread_condattr_init(&monotonic);
+	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&store->queue_more, &monotonic);
+	(void)pthread_condattr_destroy(&monotonic);
 	(void)pthread_cond_init(&store->batch_more, NULL);
 	(void)pthread_cond_init(&store->settled, NULL);
 	(void)pthread_mutex_init(&store->read_lock, NULL);

@@ -10,7 +10,9 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 int write_begin(struct store *store, struct write *write, struct failure *f)
 {
@@ -103,11 +105,33 @@ static struct store_job *next_taken(struct store *store)
 	return job;
 }
 
+/* With the lock held; false after a while in which nothing came. */
+static bool wait_for_call(struct store *store)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LIMIT_WRITER_IDLE_MS / 1000;
+	while (store->queue_head == NULL && !store->is_closing)
+		if (pthread_cond_timedwait(&store->queue_more, &store->queue_lock, &until) == ETIMEDOUT)
+			return false;
+	return true;
+}
+
+static void give_back(struct store *store)
+{
+	(void)pthread_mutex_unlock(&store->queue_lock);
+	db_give_back(store->writer_db);
+	(void)pthread_mutex_lock(&store->queue_lock);
+}
+
 /* The first of a batch; NULL when the store closes. */
 static struct store_job *take_first(struct store *store)
 {
 	if (store->taken == NULL) {
 		(void)pthread_mutex_lock(&store->queue_lock);
+		if (!wait_for_call(store))
+			give_back(store);
 		while (store->queue_head == NULL && !store->is_closing)
 			(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
 		take_queue(store);
