@@ -78,7 +78,7 @@ void answer_publish(struct http_exchange *x, int status, struct MHD_Response *re
 	if (!x->suspended)
 		return; /* the http thread is about to look */
 	x->suspended = false;
-	MHD_resume_connection(x->connection); /* (3) */
+	loop_resume(x); /* (3) */
 }
 
 void http_reply(struct http_exchange *x, int status, const struct http_field *fields, size_t n,

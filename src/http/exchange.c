@@ -267,7 +267,7 @@ static void wake_gone(struct http_exchange *x)
 	if (!x->suspended)
 		return;
 	x->suspended = false;
-	MHD_resume_connection(x->connection); /* (3) */
+	loop_resume(x); /* (3) */
 }
 
 void exchange_hung_up(struct http_exchange *x)

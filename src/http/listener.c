@@ -173,16 +173,13 @@ static size_t leave_escaped(void *closure, struct MHD_Connection *connection, ch
 
 static struct MHD_Daemon *start_daemon(struct http_server *server)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
 		| MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
-	/* The watcher counts; this one must never be the lower limit, also when threads share it. */
-	unsigned limit = (server->options.max_connections + SPARE_DESCRIPTORS) * server->options.threads;
-	struct MHD_OptionItem extra[4];
+	/* The watcher counts; this one must never be the lower limit. */
+	unsigned limit = server->options.max_connections + SPARE_DESCRIPTORS;
+	struct MHD_OptionItem extra[3];
 	size_t n = 0;
 
-	if (server->options.threads > 1)
-		extra[n++] = (struct MHD_OptionItem){
-			MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)server->options.threads, NULL};
 	if (server->cert != NULL) {
 		flags |= MHD_USE_TLS;
 		extra[n++] = (struct MHD_OptionItem){
@@ -197,15 +194,18 @@ static struct MHD_Daemon *start_daemon(struct http_server *server)
 		exchange_begin, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)LIMIT_HTTP_POOL_BYTES, MHD_OPTION_CONNECTION_LIMIT, limit,
-		MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_ARRAY, extra, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, extra, MHD_OPTION_END);
 }
 
 int http_start(struct http_server *server, struct failure *f)
 {
 	fit_descriptors(server);
-	server->daemon = start_daemon(server);
-	if (server->daemon == NULL)
-		return fail_errno(f, "start the HTTP thread");
+	server->loops = ARENA_ARRAY(server->arena, struct loop *, server->options.threads);
+	for (unsigned i = 0; i < server->options.threads; i++) {
+		server->loops[i] = loop_create(server);
+		if (loop_start(server->loops[i], start_daemon(server), f) != 0)
+			return -1;
+	}
 	return watcher_start(server, f);
 }
 
@@ -269,7 +269,7 @@ static void cut_all(struct http_server *server)
 
 void http_stop(struct http_server *server, int64_t grace_ms)
 {
-	if (server == NULL || server->daemon == NULL)
+	if (server == NULL || server->loops == NULL)
 		return;
 	atomic_store(&server->stopping, true);
 	if (server->has_watcher) {
@@ -278,8 +278,9 @@ void http_stop(struct http_server *server, int64_t grace_ms)
 	}
 	cut_all(server);
 	watcher_stop(server);
-	MHD_stop_daemon(server->daemon);
-	server->daemon = NULL;
+	for (unsigned i = 0; i < server->options.threads; i++)
+		loop_destroy(server->loops[i]);
+	server->loops = NULL;
 }
 
 void http_close(struct http_server *server)

@@ -1,11 +1,11 @@
 /* http/server.h - inside of the HTTP room: the server, its connections, one exchange.
  *
- * Threads: libmicrohttpd's (the *http* thread) parses and sends; the *watcher* accepts, keeps the
+ * Threads: the *http* threads (loop.c) run libmicrohttpd, which parses and sends; the *watcher* accepts, keeps the
  * deadlines, notices hang-ups of suspended connections and drains refused ones; the application
  * answers from any thread.
  *
  * Invariants
- * (1) Locks are taken in this order: exchange, server, libmicrohttpd's own. libmicrohttpd calls us
+ * (1) Locks are taken in this order: exchange, server, loop, libmicrohttpd's own. libmicrohttpd calls us
  *     with none of its locks but the response's, which nobody takes while holding one of ours.
  * (2) A connection is in the table from accept until its CLOSED notification, which removes it under
  *     the server lock; so whoever holds that lock may shut down a descriptor found in the table.
@@ -36,6 +36,8 @@ enum conn_phase {
 	CONN_IDLE,    /* between requests */
 };
 
+struct loop;
+
 struct conn {
 	/* owner: the table, under the server lock */
 	struct conn *next, *previous;
@@ -51,7 +53,9 @@ struct conn {
 	bool cut;	  /* shut down by us */
 	bool linger;	  /* refused with bytes outstanding: drain before closing */
 	struct http_exchange *exchange;
+	struct conn *next_accepted; /* owner: the loop */
 	/* constant */
+	struct loop *loop; /* that serves it */
 	struct sockaddr_storage peer;
 	char peer_text[INET6_ADDRSTRLEN];
 	bool is_loopback;
@@ -70,7 +74,8 @@ struct http_server {
 	size_t listener_count;
 	struct str *urls;
 	const char *cert, *key; /* PEM text, or NULL */
-	struct MHD_Daemon *daemon;
+	struct loop **loops; /* http.threads of them, NULL before http_start */
+	unsigned next_loop;  /* owner: watcher thread */
 
 	/* owner: watcher thread */
 	pthread_t watcher;
@@ -134,11 +139,23 @@ struct http_exchange {
 	bool answered;
 	bool gone; /* the peer, or we gave up on it */
 	struct MHD_Response *response; /* waits to be queued */
+	struct http_exchange *next_woken; /* owner: the loop */
 	unsigned status;
 	struct stream stream;
 	void (*hangup)(struct http_exchange *x, void *context);
 	void *hangup_context;
 };
+
+/* ---- loop.c: one http thread ---- */
+struct loop *loop_create(struct http_server *server);
+/* The loop owns the daemon from here on, also when it fails. */
+int loop_start(struct loop *loop, struct MHD_Daemon *daemon, struct failure *f);
+/* Ends the thread, and all that is still connected. Accepts NULL. */
+void loop_destroy(struct loop *loop);
+/* A connection that was accepted, in transit. Any thread. */
+void loop_add(struct loop *loop, struct conn *conn);
+/* An exchange that was suspended and whose mark was cleared: under its lock. */
+void loop_resume(struct http_exchange *x);
 
 /* ---- conn.c: the table of connections, any thread ---- */
 struct conn *conn_add(struct http_server *server, int fd, const struct sockaddr_storage *peer);

@@ -132,7 +132,7 @@ static void wake(struct http_exchange *x)
 	if (!x->suspended)
 		return;
 	x->suspended = false;
-	MHD_resume_connection(x->connection); /* (3) */
+	loop_resume(x); /* (3) */
 }
 
 /* Under the exchange's lock. */

@@ -127,8 +127,7 @@ static void set_options(const struct http_server *server, int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall_ms, sizeof(stall_ms));
 }
 
-static void admit_connection(struct http_server *server, int fd, const struct sockaddr_storage *peer,
-	socklen_t size)
+static void admit_connection(struct http_server *server, int fd, const struct sockaddr_storage *peer)
 {
 	struct conn *conn;
 
@@ -138,9 +137,8 @@ static void admit_connection(struct http_server *server, int fd, const struct so
 	}
 	set_options(server, fd);
 	conn = conn_add(server, fd, peer);
-	/* libmicrohttpd closes the descriptor when it fails. */
-	if (MHD_add_connection(server->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES)
-		conn_remove(server, conn);
+	conn->loop = server->loops[server->next_loop++ % server->options.threads];
+	loop_add(conn->loop, conn);
 }
 
 static void listen_all(struct http_server *server, int operation, uint32_t events)
@@ -181,7 +179,7 @@ static void accept_some(struct http_server *server, int listener)
 		int fd = accept4(listener, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			admit_connection(server, fd, &peer, size);
+			admit_connection(server, fd, &peer);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)

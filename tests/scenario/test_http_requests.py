@@ -2,7 +2,12 @@
 import contextlib
 import json
 import select
+import signal
+import socket
 
+import pytest
+
+from harness import SLACK
 from http_room import GET, post, server, start  # noqa: F401
 
 
@@ -143,3 +148,24 @@ def test_a_chunked_body_at_the_limit_passes(server):
     chunks = lambda n: "POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + "1\r\nx\r\n" * n + "0\r\n\r\n"
     assert server.ask(chunks(16)).body == b"x" * 16
     assert server.ask(chunks(17)).status == 413
+
+
+@pytest.mark.parametrize("count", [128, 256])
+def test_many_requests_that_are_ready_at_once_are_all_answered(dais, count):
+    """libmicrohttpd asks the system for 128 events at a time; after exactly that many its own thread slept for ever."""
+    host, port = dais.url.removeprefix("http://").split(":")
+    clients = [socket.create_connection((host, int(port)), timeout=20 * SLACK) for _ in range(count)]
+    try:
+        for client in clients:  # each is known to the server, and idle
+            client.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        dais.process.send_signal(signal.SIGSTOP)
+        for client in clients:
+            client.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        dais.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+    finally:
+        dais.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.close()
