@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/limits.h"
+#include "base/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,6 +126,8 @@ struct adding {
 static int read_rules(struct cli *cli, struct adding *adding, struct failure *f)
 {
 	static const char *const places[] = {".dais/config.yaml", ".taskorchestrator/config.yaml"};
+	const struct yaml *tree;
+	struct yaml_error error;
 	struct buf text;
 	char bytes[16384];
 	ssize_t n;
@@ -146,8 +149,10 @@ static int read_rules(struct cli *cli, struct adding *adding, struct failure *f)
 		return fail(f, FAIL_CONFIG_INVALID, "%s cannot be read, or is longer than %d bytes.", adding->rules_file,
 			LIMIT_CONFIG_BYTES);
 	adding->rules = buf_str(&text);
-	if (utf8_check(adding->rules) != adding->rules.n)
-		return fail(f, FAIL_CONFIG_INVALID, "%s is not UTF-8 text.", adding->rules_file);
+	/* JSON cannot carry every file, so what is no YAML is told here, with its place. */
+	if (yaml_read(adding->rules, cli->arena, &tree, &error) != 0)
+		return fail(f, FAIL_CONFIG_INVALID, "%s:%u:%u: %.*s.", adding->rules_file, error.at.line, error.at.column,
+			STRF(error.reason));
 	return 0;
 }
 
