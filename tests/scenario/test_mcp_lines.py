@@ -9,14 +9,6 @@ from wire import CAPS, MODERN, VERSION
 META = {VERSION: MODERN, CAPS: {}}
 
 
-@pytest.fixture
-def line():
-    made = FixtureLines()
-    yield made
-    made.process.kill()
-    made.process.communicate()
-
-
 def modern(method, id, **params):
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}
 

@@ -2,22 +2,7 @@
 import time
 
 import pytest
-from mcp_fixture import Fixture, FixtureLines
 from wire import CAPS, MODERN, VERSION, eventually
-
-
-@pytest.fixture(scope="module")
-def fx():
-    fixture = Fixture()
-    yield fixture
-    fixture.stop()
-
-
-@pytest.fixture
-def line():
-    made = FixtureLines()
-    yield made
-    made.close()
 
 
 def rising(messages, token):
@@ -111,3 +96,43 @@ def test_a_legacy_client_that_leaves_finds_progress_and_result_when_it_comes_bac
     messages = session.get(last).messages()
     rising(messages, 5)
     assert messages[-1]["id"] == 9
+
+
+def test_progress(fx):
+    for token in (0, "tok"):
+        messages = fx.call("test_tool_with_progress", meta={"progressToken": token}).messages()
+        steps = [m["params"] for m in messages[:-1]]
+        assert [s["progress"] for s in steps] == [0, 50, 100] and all(s["progressToken"] == token for s in steps)
+        assert messages[-1]["result"]
+    assert not fx.call("test_tool_with_progress").is_stream
+
+
+def test_progress_flood(fx):
+    begun = time.monotonic()
+    messages = fx.call("test_progress_flood", meta={"progressToken": "t"}).messages()
+    seconds = int(time.monotonic() - begun) + 1  # 10,000 calls take a while under a sanitizer
+    assert 2 <= len(messages) <= 4 * seconds + 1 and "result" in messages[-1]
+
+
+def test_log_only_when_asked(fx):
+    level = "io.modelcontextprotocol/logLevel"
+    assert len(fx.call("test_tool_with_logging", meta={level: "info"}).messages()) == 4
+    assert not fx.call("test_tool_with_logging", meta={level: "error"}).is_stream
+    assert not fx.call("test_tool_with_logging").is_stream
+
+
+def test_legacy_cancel(fx):
+    session = fx.session()
+    answer = session.call("slow_compute", {"seconds": 30}, id="c")
+    assert session.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}).status == 202
+    assert answer.messages() == []
+    for id in ("c", 12345):
+        assert session.post({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                             "params": {"requestId": id, "_meta": {}}}).status == 202
+
+
+def test_modern_disconnect_cancels(fx):
+    waiting = fx.call("slow_compute", {"seconds": 30})
+    assert int(fx.text("test_in_flight")) == 2
+    waiting.close()
+    eventually(lambda: int(fx.text("test_in_flight")) == 1, 1)

@@ -4,7 +4,7 @@ import json
 import pytest
 
 import harness
-from harness import Refused, refused
+from harness import refused
 
 BODIES = {
     "n1": "compile with --error-on-warnings enabled",
@@ -21,17 +21,14 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def library():
-    server = harness.Dais().start()
-    local = server.local()
+def library(shared):
+    local = shared.local()
     root = local.item("shelf")
     for key, body in BODIES.items():
         item = local.item(f"item {key[1:]}", parentId=root)
         local.note(item, key, body, role="work")
-    server.titled = local.item("日本語のテスト", parentId=root)
-    yield server
-    server.finish()
-    server.remove()
+    shared.titled = local.item("日本語のテスト", parentId=root)
+    return shared
 
 
 @pytest.fixture(scope="module")

@@ -266,6 +266,11 @@ class Lines:
         return [json.loads(line) for line in out.splitlines()], time.monotonic() - begun
 
 
+def code(answer):
+    """Of a JSON-RPC error."""
+    return answer.json()["error"]["code"]
+
+
 def eventually(check, seconds=5):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
