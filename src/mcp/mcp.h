@@ -191,8 +191,8 @@ struct mcp_settings {
 };
 
 struct mcp_server *mcp_server_create(const struct mcp_settings *settings);
-/* Refuse new requests and end subscriptions and notification streams; calls that run may still
- * finish. */
+/* Refuse new requests, end subscriptions and notification streams, and give up questions to legacy
+ * clients (their `answered` gets NULL); calls that run may still finish. */
 void mcp_server_stop(struct mcp_server *server);
 /* Every request must be finished and every transport closed. Accepts NULL. */
 void mcp_server_destroy(struct mcp_server *server);
