@@ -111,9 +111,10 @@ def test_trailing_slash_is_the_endpoint(fx):
 
 def test_sse_early_headers(fx):
     begun = time.monotonic()
-    answer = fx.call("slow_compute", {"seconds": 0.6})
-    assert answer.is_stream and time.monotonic() - begun < 0.2
-    assert answer.result()["result"]["content"][0]["text"] == "Computed."
+    answer = fx.call("slow_compute", {"seconds": 2})
+    head = time.monotonic() - begun
+    assert answer.is_stream and answer.result()["result"]["content"][0]["text"] == "Computed."
+    assert head < (time.monotonic() - begun) / 2
 
 
 def test_sse_fields(fx):

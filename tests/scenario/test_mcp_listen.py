@@ -96,5 +96,4 @@ def test_token_expires_midstream(fx):
 def test_token_expires_on_a_get_stream(fx):
     headers = [("Authorization", "Bearer soon")]
     stream = fx.session(headers=headers).get()
-    begun = time.monotonic()
-    assert stream.messages() == [] and time.monotonic() - begun < 3
+    assert stream.messages() == []
