@@ -1,11 +1,12 @@
 """Sessions of the older versions: ids, replay, batches, limits (mcp 6.2, 2.7 to 2.9)."""
+import contextlib
 import json
 import threading
 import time
 
 import pytest
 from mcp_fixture import Fixture
-from wire import code, eventually
+from wire import BOTH, code, eventually
 
 
 def test_legacy_disconnect_continues(fx):
@@ -35,6 +36,27 @@ def test_replay_isolated(fx):
     one.messages(), two.messages()
     assert [m["id"] for m in session.get(first).messages()] == ["one"]
     assert [m["id"] for m in session.get(second).messages()] == ["two"]
+
+
+def test_replay_of_another_session(fx):
+    """Case A12 j: an id that another session was given finds what this session has under it, or nothing; never the other's."""
+    mine, theirs = fx.session(), fx.session()
+    call = theirs.call("test_echo", {"secret": "x"}, id="theirs", accept=BOTH)
+    call.result()
+    streamed = theirs.call("slow_compute", {"seconds": 0.05}, id="theirs too")
+    last = streamed.event()["id"]
+    streamed.messages()
+    got = mine.get(last)
+    assert got.status == 200 and got.is_stream
+    own = mine.call("slow_compute", {"seconds": 0.05}, id="mine")
+    primed = own.event()["id"]
+    own.messages()
+    assert [m["id"] for m in mine.get(primed).messages()] == ["mine"]
+    got.sock.settimeout(0.3)
+    with contextlib.suppress(TimeoutError):
+        while (message := got.message()) is not None:
+            assert "theirs" not in str(message)
+    assert [m["id"] for m in theirs.get(last).messages()] == ["theirs too"]
 
 
 def test_replay_unknown_id(fx):

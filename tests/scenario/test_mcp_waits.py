@@ -2,7 +2,7 @@
 import time
 
 import pytest
-from wire import CAPS, MODERN, VERSION, eventually
+from wire import CAPS, MODERN, VERSION, Session, eventually
 
 
 def rising(messages, token):
@@ -136,3 +136,15 @@ def test_modern_disconnect_cancels(fx):
     assert int(fx.text("test_in_flight")) == 2
     waiting.close()
     eventually(lambda: int(fx.text("test_in_flight")) == 1, 1)
+
+
+@pytest.mark.parametrize("client,seconds", [(None, 50), ("somebody", 50), ("codex-mcp-client", 240), ("claude-code", 240)])
+def test_wait_slice(fx, line, client, seconds):
+    """mcp 6.4 wait-slice, 3.4: who is known to hold five minutes is let wait four; everybody else gets an answer before a minute."""
+    meta = {"io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"}} if client else {}
+    assert fx.text("test_wait_slice", meta=meta) == line.call("test_wait_slice", meta=meta)["result"]["content"][0]["text"] == str(seconds * 1000)
+    if client:
+        hello = fx.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": client, "version": "1"}}})
+        session = Session(fx, hello.lower["mcp-session-id"], "2025-06-18")
+        assert session.call("test_wait_slice").result()["result"]["content"][0]["text"] == str(seconds * 1000)
