@@ -121,7 +121,7 @@ struct mcp_task_row {
 	struct str result;         /* JSON object: CallToolResult, when completed */
 	struct str error;          /* JSON object: JSON-RPC error, when failed */
 	struct str input_requests; /* JSON object: questions still open */
-	struct str used_keys;      /* JSON array: every question key so far; never used again */
+	struct str used_keys;      /* JSON object, a member by every question key so far; never used again */
 	int64_t created_at;
 	int64_t updated_at;
 	int64_t ttl_ms; /* from created_at */
