@@ -29,7 +29,9 @@ def test_init_after_modern(line):
     line.send(modern("tools/list", 1))
     assert line.read()["result"]["resultType"] == "complete"
     error = line.initialize()["error"]
-    assert error["code"] == -32022 and error["data"]["supported"] == [MODERN]
+    assert error["code"] == -32022 and error["data"] == {"supported": [MODERN], "requested": "2025-11-25"}
+    error = line.initialize("x" * 100000)["error"]
+    assert error["code"] == -32022 and len(error["data"]["requested"]) == 64, "a refusal is no echo"
 
 
 def test_modern_after_init(line):
