@@ -1,6 +1,8 @@
 /* Commands whose first word says what to do: `dais token create`, `dais project add`. */
 #include "cli/cli.h"
 
+#include <assert.h>
+
 static const struct cli_verb *find(const struct cli_verb *verbs, const char *name)
 {
 	for (; verbs->name != NULL; verbs++)
@@ -47,8 +49,10 @@ void words_check(const struct cli_words *words, struct argp_state *state)
 
 int words_run(struct cli *cli, const struct cli_words *words, void *input)
 {
+	const struct cli_verb *verb = find(words->verbs, words->verb);
 	struct failure f;
 
+	assert(verb != NULL); /* words_check() let it pass */
 	failure_init(&f, cli->arena);
-	return find(words->verbs, words->verb)->run(cli, input, &f) == 0 ? 0 : cli_fail(cli, &f);
+	return verb->run(cli, input, &f) == 0 ? 0 : cli_fail(cli, &f);
 }
