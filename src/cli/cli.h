@@ -53,6 +53,26 @@ extern const struct argp cli_shared_argp;
  * Wrong usage exits with 64. */
 int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *options, argp_parser_t parser,
 	const char *args_doc, const char *doc, void *input);
+/* The same for a command that has nothing but one switch. */
+int cli_parse_switch(struct cli *cli, int argc, char **argv, const char *name, const char *help, const char *doc,
+	bool *out);
+
+/* A command with verbs: its first word, and the argument of that. */
+struct cli_verb {
+	const char *name;    /* NULL: end of the table */
+	const char *missing; /* said when there is no argument; NULL: it needs none */
+	int (*run)(struct cli *cli, void *input, struct failure *f);
+};
+struct cli_words {
+	const struct cli_verb *verbs; /* to choose from */
+	const char *verb, *argument;
+};
+/* For ARGP_KEY_ARG and ARGP_KEY_END; wrong usage ends the program. */
+void words_take(struct cli_words *words, char *arg, struct argp_state *state);
+void words_check(const struct cli_words *words, struct argp_state *state);
+/* Run the verb; a failure is said. The exit code. */
+int words_run(struct cli *cli, const struct cli_words *words, void *input);
+
 /* Effective settings: file, environment, flags. */
 int cli_settings(struct cli *cli, struct settings **out, struct failure *f);
 /* `text` with each name replaced by its value. */

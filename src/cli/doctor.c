@@ -9,23 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 2000 };
-
-static const struct argp_option options[] = {
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	(void)arg;
-	if (key == KEY_JSON) {
-		*(bool *)state->input = true;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 void doctor_say(struct doctor *doctor, enum finding finding, const char *check, const char *fmt, ...)
 {
 	static const char *const words[] = {"ok", "note", "problem"};
@@ -202,7 +185,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	struct failure f;
 
 	failure_init(&f, cli->arena);
-	if (cli_parse(cli, argc, argv, options, parse, NULL,
+	if (cli_parse_switch(cli, argc, argv, "json", "Print JSON",
 		    "Check the database (pages, keys, our own invariants), who may open the state, and what this machine "
 		    "offers. Nothing is changed, and a server may run meanwhile; while none does, the search index is "
 		    "checked too, and none can start until that is done. Exit code 1 when there is a "

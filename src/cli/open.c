@@ -6,23 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KEY_PRINT = 2000 };
-
-static const struct argp_option options[] = {
-	{"print", KEY_PRINT, NULL, 0, "Only print the link", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	(void)arg;
-	if (key == KEY_PRINT) {
-		*(bool *)state->input = true;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static bool has_display(void)
 {
 	const char *x = getenv("DISPLAY");
@@ -94,7 +77,7 @@ int cmd_open(struct cli *cli, int argc, char **argv)
 	struct failure f;
 
 	failure_init(&f, cli->arena);
-	if (cli_parse(cli, argc, argv, options, parse, NULL,
+	if (cli_parse_switch(cli, argc, argv, "print", "Only print the link",
 		    "Open the status page of the running server in a browser, signed in; without a display the link is "
 		    "printed instead.\vExample:\n  dais open",
 		    &print) != 0)

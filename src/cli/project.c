@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/limits.h"
+#include "base/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 enum { KEY_NAME = 2000, KEY_CONFIRM, KEY_JSON };
 
 struct asking {
-	const char *verb, *argument, *name, *confirm;
+	struct cli_words words;
+	const char *name, *confirm;
 	bool json;
 };
 
@@ -27,18 +29,9 @@ static const struct argp_option options[] = {
 
 static void check(const struct asking *asking, struct argp_state *state)
 {
-	struct str verb = str_of(asking->verb);
-
-	if (asking->verb == NULL)
-		argp_error(state, "add, list or remove?");
-	else if (str_eq(verb, STR("add")) && asking->argument == NULL)
-		argp_error(state, "which directory? For example: dais project add .");
-	else if (str_eq(verb, STR("remove")) && asking->argument == NULL)
-		argp_error(state, "which project? See dais project list");
-	else if (str_eq(verb, STR("remove")) && asking->confirm == NULL)
+	words_check(&asking->words, state);
+	if (strcmp(asking->words.verb, "remove") == 0 && asking->confirm == NULL)
 		argp_error(state, "remove deletes the project with all its items and notes; say --confirm TITLE");
-	else if (!str_eq(verb, STR("add")) && !str_eq(verb, STR("list")) && !str_eq(verb, STR("remove")))
-		argp_error(state, "unknown word %s; add, list or remove", asking->verb);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -56,12 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		asking->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (asking->verb == NULL)
-			asking->verb = arg;
-		else if (asking->argument == NULL)
-			asking->argument = arg;
-		else
-			argp_error(state, "too many arguments");
+		words_take(&asking->words, arg, state);
 		return 0;
 	case ARGP_KEY_END:
 		check(asking, state);
@@ -125,6 +113,8 @@ struct adding {
 static int read_rules(struct cli *cli, struct adding *adding, struct failure *f)
 {
 	static const char *const places[] = {".dais/config.yaml", ".taskorchestrator/config.yaml"};
+	const struct yaml *tree;
+	struct yaml_error error;
 	struct buf text;
 	char bytes[16384];
 	ssize_t n;
@@ -146,8 +136,10 @@ static int read_rules(struct cli *cli, struct adding *adding, struct failure *f)
 		return fail(f, FAIL_CONFIG_INVALID, "%s cannot be read, or is longer than %d bytes.", adding->rules_file,
 			LIMIT_CONFIG_BYTES);
 	adding->rules = buf_str(&text);
-	if (utf8_check(adding->rules) != adding->rules.n)
-		return fail(f, FAIL_CONFIG_INVALID, "%s is not UTF-8 text.", adding->rules_file);
+	/* JSON cannot carry every file, so what is no YAML is told here, with its place. */
+	if (yaml_read(adding->rules, cli->arena, &tree, &error) != 0)
+		return fail(f, FAIL_CONFIG_INVALID, "%s:%u:%u: %.*s.", adding->rules_file, error.at.line, error.at.column,
+			STRF(error.reason));
 	return 0;
 }
 
@@ -235,13 +227,14 @@ static int push_rules(struct cli *cli, const struct adding *adding, struct failu
 	return 0;
 }
 
-static int run_add(struct cli *cli, const struct asking *asking, struct failure *f)
+static int run_add(struct cli *cli, void *input, struct failure *f)
 {
-	struct adding adding = {.path = realpath(asking->argument, NULL)};
+	const struct asking *asking = input;
+	struct adding adding = {.path = realpath(asking->words.argument, NULL)};
 	struct stat st;
 
 	if (adding.path == NULL || stat(adding.path, &st) != 0 || !S_ISDIR(st.st_mode))
-		return fail(f, FAIL_USAGE, "%s is no directory.", asking->argument);
+		return fail(f, FAIL_USAGE, "%s is no directory.", asking->words.argument);
 	arena_at_end(cli->arena, free, (void *)(uintptr_t)adding.path);
 	if (read_rules(cli, &adding, f) != 0 || check_rules(cli, &adding, f) != 0 ||
 		find_or_create(cli, asking, &adding, f) != 0 || push_rules(cli, &adding, f) != 0)
@@ -252,8 +245,9 @@ static int run_add(struct cli *cli, const struct asking *asking, struct failure 
 
 /* ---- list, remove ---- */
 
-static int run_list(struct cli *cli, const struct asking *asking, struct failure *f)
+static int run_list(struct cli *cli, void *input, struct failure *f)
 {
+	const struct asking *asking = input;
 	json_auto_t *all = json_array();
 	json_t *project;
 	size_t i;
@@ -279,12 +273,13 @@ static int run_list(struct cli *cli, const struct asking *asking, struct failure
 	return 0;
 }
 
-static int run_remove(struct cli *cli, const struct asking *asking, struct failure *f)
+static int run_remove(struct cli *cli, void *input, struct failure *f)
 {
+	const struct asking *asking = input;
 	json_auto_t *results = NULL;
 
 	if (call(cli, "items_write",
-		    json_pack("{s:[{s:s, s:s, s:s, s:b}]}", "ops", "op", "delete", "itemId", asking->argument,
+		    json_pack("{s:[{s:s, s:s, s:s, s:b}]}", "ops", "op", "delete", "itemId", asking->words.argument,
 			    "confirmTitle", asking->confirm, "recursive", 1),
 		    &results, f) != 0)
 		return -1;
@@ -296,13 +291,17 @@ static int run_remove(struct cli *cli, const struct asking *asking, struct failu
 	return 0;
 }
 
+static const struct cli_verb verbs[] = {
+	{"add", "which directory? For example: dais project add .", run_add},
+	{"list", NULL, run_list},
+	{"remove", "which project? See dais project list", run_remove},
+	{0},
+};
+
 int cmd_project(struct cli *cli, int argc, char **argv)
 {
-	struct asking asking = {.verb = NULL};
-	struct failure f;
-	int rc;
+	struct asking asking = {.words = {.verbs = verbs}};
 
-	failure_init(&f, cli->arena);
 	if (cli_parse(cli, argc, argv, options, parse, "add DIR|list|remove ID",
 		    "Projects of the running server. add makes one for a directory, or finds the one made before, pushes "
 		    "DIR/.dais/config.yaml as its rules, and prints its id."
@@ -312,11 +311,5 @@ int cmd_project(struct cli *cli, int argc, char **argv)
 		    "  dais project remove 5b7d20c4 --confirm Harbour",
 		    &asking) != 0)
 		return 64;
-	if (str_eq(str_of(asking.verb), STR("add")))
-		rc = run_add(cli, &asking, &f);
-	else if (str_eq(str_of(asking.verb), STR("list")))
-		rc = run_list(cli, &asking, &f);
-	else
-		rc = run_remove(cli, &asking, &f);
-	return rc == 0 ? 0 : cli_fail(cli, &f);
+	return words_run(cli, &asking.words, &asking);
 }

@@ -10,7 +10,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { KEY_STATE = 1000, KEY_CONFIG, KEY_LOG_LEVEL };
+enum { KEY_STATE = 1000, KEY_CONFIG, KEY_LOG_LEVEL, KEY_SWITCH };
 
 static const struct argp_option shared_options[] = {
 	{"state", KEY_STATE, "DIR", 0, "Where the server keeps everything (DAIS_STATE_DIR)", 90},
@@ -123,6 +123,24 @@ int cli_parse(struct cli *cli, int argc, char **argv, const struct argp_option *
 	argp_err_exit_status = EX_USAGE;
 	rc = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
 	return rc == 0 ? settle_state(cli) : EX_USAGE;
+}
+
+static error_t parse_switch(int key, char *arg, struct argp_state *state)
+{
+	(void)arg;
+	if (key != KEY_SWITCH)
+		return ARGP_ERR_UNKNOWN;
+	*(bool *)state->input = true;
+	return 0;
+}
+
+int cli_parse_switch(struct cli *cli, int argc, char **argv, const char *name, const char *help, const char *doc,
+	bool *out)
+{
+	const struct argp_option options[] = {{name, KEY_SWITCH, NULL, 0, help, 0}, {0}};
+
+	*out = false;
+	return cli_parse(cli, argc, argv, options, parse_switch, NULL, doc, out);
 }
 
 static bool default_config(struct cli *cli)

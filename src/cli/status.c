@@ -3,23 +3,6 @@
 
 #include <unistd.h>
 
-enum { KEY_JSON = 2000 };
-
-static const struct argp_option options[] = {
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	(void)arg;
-	if (key == KEY_JSON) {
-		*(bool *)state->input = true;
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static int64_t number(const json_t *object, const char *key)
 {
 	return json_integer_value(json_object_get(object, key));
@@ -81,7 +64,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
 	struct failure f;
 
 	failure_init(&f, cli->arena);
-	if (cli_parse(cli, argc, argv, options, parse, NULL,
+	if (cli_parse_switch(cli, argc, argv, "json", "Print JSON",
 		    "What the running server is doing: address, store, projects, claims. Exit code 69 when none runs."
 		    "\vExample:\n  dais status --json",
 		    &json) != 0)

@@ -8,8 +8,8 @@
 enum { KEY_ID = 2000, KEY_CAP, KEY_ALL, KEY_ROOT, KEY_TTL, KEY_DESCRIPTION, KEY_JSON };
 
 struct asking {
-	struct cli *cli;
-	const char *verb, *id, *description;
+	struct cli_words words; /* the argument is the token's id */
+	const char *description;
 	struct buf capabilities;
 	json_t *roots;
 	int64_t ttl;
@@ -28,35 +28,13 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void parse_argument(struct asking *asking, char *arg, struct argp_state *state)
-{
-	if (asking->verb == NULL)
-		asking->verb = arg;
-	else if (asking->id == NULL)
-		asking->id = arg;
-	else
-		argp_error(state, "too many arguments");
-}
-
-static void check(const struct asking *asking, struct argp_state *state)
-{
-	struct str verb = str_of(asking->verb);
-
-	if (asking->verb == NULL)
-		argp_error(state, "create, list or revoke?");
-	else if (str_eq(verb, STR("revoke")) && asking->id == NULL)
-		argp_error(state, "which token? See dais token list");
-	else if (!str_eq(verb, STR("create")) && !str_eq(verb, STR("list")) && !str_eq(verb, STR("revoke")))
-		argp_error(state, "unknown word %s; create, list or revoke", asking->verb);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct asking *asking = state->input;
 
 	switch (key) {
 	case KEY_ID:
-		asking->id = arg;
+		asking->words.argument = arg;
 		return 0;
 	case KEY_CAP:
 		buf_add_str(&asking->capabilities, str_of(arg));
@@ -81,22 +59,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		asking->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		parse_argument(asking, arg, state);
+		words_take(&asking->words, arg, state);
 		return 0;
 	case ARGP_KEY_END:
-		check(asking, state);
+		words_check(&asking->words, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int run_create(struct cli *cli, struct asking *asking, struct failure *f)
+static int run_create(struct cli *cli, void *input, struct failure *f)
 {
+	const struct asking *asking = input;
 	json_auto_t *answer = NULL;
 	json_auto_t *request = json_pack("{s:s, s:s, s:s*, s:s*, s:O*}", "op", "token.create", "capabilities",
 		asking->capabilities.n == 0 ? WORKING_SET : str_z(cli->arena, buf_str(&asking->capabilities)), "id",
-		asking->id, "description", asking->description, "roots", asking->roots);
+		asking->words.argument, "description", asking->description, "roots", asking->roots);
 	struct str token;
 
 	if (asking->ttl > 0)
@@ -123,8 +102,9 @@ static const char *state_of(const json_t *token)
 	return json_object_get(token, "revokedAt") != NULL ? "revoked" : "live";
 }
 
-static int run_list(struct cli *cli, const struct asking *asking, struct failure *f)
+static int run_list(struct cli *cli, void *input, struct failure *f)
 {
+	const struct asking *asking = input;
 	json_auto_t *answer = NULL;
 	const json_t *tokens;
 	size_t i;
@@ -151,10 +131,11 @@ static int run_list(struct cli *cli, const struct asking *asking, struct failure
 	return 0;
 }
 
-static int run_revoke(struct cli *cli, const struct asking *asking, struct failure *f)
+static int run_revoke(struct cli *cli, void *input, struct failure *f)
 {
+	const struct asking *asking = input;
 	json_auto_t *answer = NULL;
-	json_auto_t *request = json_pack("{s:s, s:s}", "op", "token.revoke", "id", asking->id);
+	json_auto_t *request = json_pack("{s:s, s:s}", "op", "token.revoke", "id", asking->words.argument);
 
 	if (request == NULL)
 		return fail(f, FAIL_USAGE, "The id is not UTF-8 text.");
@@ -163,17 +144,22 @@ static int run_revoke(struct cli *cli, const struct asking *asking, struct failu
 	if (asking->json)
 		print_json(answer);
 	else
-		(void)fprintf(stderr, "dais: token %s is revoked; it opens nothing any more.\n", asking->id);
+		(void)fprintf(stderr, "dais: token %s is revoked; it opens nothing any more.\n", asking->words.argument);
 	return 0;
 }
 
+static const struct cli_verb verbs[] = {
+	{"create", NULL, run_create},
+	{"list", NULL, run_list},
+	{"revoke", "which token? See dais token list", run_revoke},
+	{0},
+};
+
 int cmd_token(struct cli *cli, int argc, char **argv)
 {
-	struct asking asking = {.cli = cli};
-	struct failure f;
+	struct asking asking = {.words = {.verbs = verbs}};
 	int rc;
 
-	failure_init(&f, cli->arena);
 	buf_init(&asking.capabilities, cli->arena, 4096);
 	if (cli_parse(cli, argc, argv, options, parse, "create [ID]|list|revoke ID",
 		    "API tokens of callers over HTTP. create prints the token, and nothing else, to stdout."
@@ -183,12 +169,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		    "  dais token revoke ci",
 		    &asking) != 0)
 		return 64;
-	if (str_eq(str_of(asking.verb), STR("create")))
-		rc = run_create(cli, &asking, &f);
-	else if (str_eq(str_of(asking.verb), STR("list")))
-		rc = run_list(cli, &asking, &f);
-	else
-		rc = run_revoke(cli, &asking, &f);
+	rc = words_run(cli, &asking.words, &asking);
 	json_decref(asking.roots);
-	return rc == 0 ? 0 : cli_fail(cli, &f);
+	return rc;
 }

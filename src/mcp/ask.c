@@ -6,13 +6,16 @@
 
 #include <stdlib.h>
 
-static unsigned needed_feature(struct str method)
+static unsigned needed_feature(struct str method, struct str params)
 {
+	json_auto_t *value = NULL;
+
 	if (str_eq(method, STR("sampling/createMessage")))
 		return MCP_CAN_SAMPLE;
 	if (str_eq(method, STR("roots/list")))
 		return MCP_CAN_LIST_ROOTS;
-	return MCP_CAN_ELICIT_FORM | MCP_CAN_ELICIT_URL;
+	value = json_loadb(params.p, params.n, JSON_ALLOW_NUL, NULL);
+	return str_eq(json_member_str(value, "mode"), STR("url")) ? MCP_CAN_ELICIT_URL : MCP_CAN_ELICIT_FORM;
 }
 
 /* Takes it out of the list; NULL: somebody else did. */
@@ -65,7 +68,7 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	bool open;
 
 	if (is_modern(req) || session == NULL || req->json_only ||
-		(req->client_can & needed_feature(method)) == 0)
+		(req->client_can & needed_feature(method, params)) == 0)
 		return false;
 	ask = calloc(1, sizeof(*ask));
 	if (ask == NULL)
@@ -77,7 +80,8 @@ bool mcp_ask(struct mcp_request *req, struct str method, struct str params, int6
 	(void)pthread_mutex_unlock(&session->lock);
 	buf_init(&out, NULL, LIMIT_MESSAGE_BYTES);
 	write_ask(serial, method, params, &out);
-	open = !out.overflow && request_notify(req, buf_str(&out));
+	/* Looked at with the question in its list: whoever stops the server later finds it there. */
+	open = !out.overflow && !atomic_load(&req->server->stopping) && request_notify(req, buf_str(&out));
 	buf_finish(&out);
 	if (!open) {
 		ask = take(session, serial);
@@ -95,6 +99,7 @@ void mcp_session_answer(struct mcp_session *session, const struct message *messa
 {
 	struct str id = message->id;
 	const json_t *result = json_object_get(message->whole, "result");
+	bool is_error = json_object_get(message->whole, "error") != NULL;
 	struct ask *ask;
 	int64_t serial;
 
@@ -104,7 +109,7 @@ void mcp_session_answer(struct mcp_session *session, const struct message *messa
 		return;
 	ask = take(session, (uint64_t)serial);
 	if (ask != NULL)
-		conclude(ask, json_is_object(result) ? result : NULL);
+		conclude(ask, json_is_object(result) && !is_error ? result : NULL);
 }
 
 int64_t mcp_session_expire_asks(struct mcp_session *session, struct mcp_request *req, int64_t now)

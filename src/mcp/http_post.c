@@ -153,20 +153,12 @@ static void run_legacy(const struct arrival *a, struct post *post, struct mcp_se
 static int check_version_header(const struct arrival *a, struct refusal *r)
 {
 	struct str value = http_header(a->x, "MCP-Protocol-Version", NULL);
-	struct buf data;
-	struct json_writer w;
 
 	if (value.p == NULL || revision_find(value) >= 0)
 		return 0;
-	buf_init(&data, http_arena(a->x), SIZE_MAX);
-	json_writer_init(&w, &data);
-	jw_object_begin(&w);
-	supported_write(&w);
-	jw_kstr(&w, "requested", (struct str){value.p, utf8_cut(value, 64)});
-	jw_object_end(&w);
 	(void)refusal_set(
 		r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
-	r->data = utf8_check(value) == value.n ? buf_str(&data) : STR_NONE;
+	r->data = utf8_check(value) == value.n ? supported_data(http_arena(a->x), value) : STR_NONE;
 	return -1;
 }
 

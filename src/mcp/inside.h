@@ -211,8 +211,8 @@ struct header_view {
 void modern_run(struct mcp_request *req, const struct header_view *headers);
 /* Run one of a legacy session (never `initialize`). */
 void legacy_run(struct mcp_request *req);
-/* Member `supported` of a refused version. */
-void supported_write(struct json_writer *w);
+/* `data` of a refused version, of which no more than its beginning is said back. */
+struct str supported_data(struct arena *arena, struct str requested);
 /* Answer for `initialize`: fills `row` texts of the new session from params. */
 struct hello {
 	enum mcp_version version;

@@ -255,18 +255,9 @@ static void initialize(struct mcp_line *line, struct mcp_request *req)
 	struct hello hello;
 
 	if (line->saw_modern) {
-		struct buf data;
-		struct json_writer w;
-
-		buf_init(&data, req->arena, SIZE_MAX);
-		json_writer_init(&w, &data);
-		jw_object_begin(&w);
-		supported_write(&w);
-		jw_kstr(&w, "requested", json_member_str(req->message.params, "protocolVersion"));
-		jw_object_end(&w);
 		request_fail(req, 400, MCP_UNSUPPORTED_VERSION,
 			STR("This conversation speaks a revision without initialize."),
-			buf_str(&data));
+			supported_data(req->arena, json_member_str(req->message.params, "protocolVersion")));
 		return;
 	}
 	if (hello_read(req->message.params, &hello, &r) != 0) {

@@ -121,7 +121,7 @@ struct mcp_task_row {
 	struct str result;         /* JSON object: CallToolResult, when completed */
 	struct str error;          /* JSON object: JSON-RPC error, when failed */
 	struct str input_requests; /* JSON object: questions still open */
-	struct str used_keys;      /* JSON array: every question key so far; never used again */
+	struct str used_keys;      /* JSON object, a member by every question key so far; never used again */
 	int64_t created_at;
 	int64_t updated_at;
 	int64_t ttl_ms; /* from created_at */
@@ -191,8 +191,8 @@ struct mcp_settings {
 };
 
 struct mcp_server *mcp_server_create(const struct mcp_settings *settings);
-/* Refuse new requests and end subscriptions and notification streams; calls that run may still
- * finish. */
+/* Refuse new requests, end subscriptions and notification streams, and give up questions to legacy
+ * clients (their `answered` gets NULL); calls that run may still finish. */
 void mcp_server_stop(struct mcp_server *server);
 /* Every request must be finished and every transport closed. Accepts NULL. */
 void mcp_server_destroy(struct mcp_server *server);

@@ -6,26 +6,26 @@
 
 static int refuse_version(struct mcp_request *req, struct str asked, struct refusal *r)
 {
-	struct buf data;
-	struct json_writer w;
-
-	buf_init(&data, req->arena, SIZE_MAX);
-	json_writer_init(&w, &data);
-	jw_object_begin(&w);
-	supported_write(&w);
-	jw_kstr(&w, "requested", (struct str){asked.p, utf8_cut(asked, 64)});
-	jw_object_end(&w);
 	(void)refusal_set(
 		r, MCP_UNSUPPORTED_VERSION, 400, STR("This protocol version is not supported."));
-	r->data = buf_str(&data);
+	r->data = supported_data(req->arena, asked);
 	return -1;
 }
 
-void supported_write(struct json_writer *w)
+struct str supported_data(struct arena *arena, struct str requested)
 {
-	jw_karray(w, "supported");
-	jw_str(w, revision_text(MCP_2026_07_28));
-	jw_array_end(w);
+	struct buf data;
+	struct json_writer w;
+
+	buf_init(&data, arena, SIZE_MAX);
+	json_writer_init(&w, &data);
+	jw_object_begin(&w);
+	jw_karray(&w, "supported");
+	jw_str(&w, revision_text(MCP_2026_07_28));
+	jw_array_end(&w);
+	jw_kstr(&w, "requested", (struct str){requested.p, utf8_cut(requested, 64)});
+	jw_object_end(&w);
+	return buf_str(&data);
 }
 
 static int read_envelope(struct mcp_request *req, struct refusal *r)

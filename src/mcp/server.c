@@ -242,9 +242,25 @@ void mcp_end_streams(struct mcp_server *server, bool (*may_stay)(void *context, 
 	mcp_session_each(server, end_streams, &ending);
 }
 
+/* An answer of the client would be refused from now on, so nothing may wait for one. */
+static void give_up_asks(struct mcp_server *server)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct mcp_request **all;
+	size_t n;
+
+	all = server_snapshot(server, &server->requests, arena, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (all[i]->session != NULL)
+			(void)mcp_session_expire_asks(all[i]->session, all[i], NEVER);
+		request_unref(all[i]);
+	}
+}
+
 void mcp_server_stop(struct mcp_server *server)
 {
 	atomic_store(&server->stopping, true);
+	give_up_asks(server);
 	each_listen(server, end_one, NULL);
 	mcp_session_each(server, end_streams, NULL);
 }

@@ -127,16 +127,28 @@ static int read_text(struct arena *arena, const char *path, struct str *out, str
 	return 0;
 }
 
-static int import_rules(struct server *server, struct arena *arena, struct failure *f)
+/* Text that can be used; without a file *out has no path. */
+static int read_rules(struct arena *arena, const struct settings *settings, struct config_import *out, struct failure *f)
 {
-	const char *path = find_rules(arena, server->settings);
-	struct config_import import = {.path = path};
+	struct rules_doc *doc;
+	struct warnings unsaid; /* the import says them */
 
-	if (path == NULL)
-		return 0; /* the stored copy stays in force */
-	if (read_text(arena, path, &import.yaml, f) != 0)
+	*out = (struct config_import){.path = find_rules(arena, settings)};
+	if (out->path == NULL)
+		return 0;
+	warnings_init(&unsaid, arena, LIMIT_CONFIG_WARNINGS + 1);
+	if (read_text(arena, out->path, &out->yaml, f) != 0 ||
+		rules_parse(out->yaml, str_of(out->path), true, &unsaid, &doc, f) != 0)
 		return -1;
-	return store_write(server->store, config_import_global, &import, &actor_system, arena, f);
+	rules_doc_unref(doc);
+	return 0;
+}
+
+static int import_rules(struct server *server, struct config_import *import, struct arena *arena, struct failure *f)
+{
+	if (import->path == NULL)
+		return 0; /* the stored copy stays in force */
+	return store_write(server->store, config_import_global, import, &actor_system, arena, f);
 }
 
 /* ---- the admin token of the first start ---- */
@@ -309,9 +321,12 @@ static int open_parts(struct server *server, struct arena *arena, struct failure
 {
 	const char *socket_path = NULL;
 	char *dir = str_z(arena, settings_text(server->settings, SETTING_CONFIG_DIR));
+	struct config_import rules;
 
-	if (check_settings(server->settings, f) != 0 || state_make_dir(server->state_dir, f) != 0 ||
-		state_socket(arena, server->state_dir, &socket_path, f) != 0 || open_store(server, arena, socket_path, f) != 0 ||
+	/* The rules are read before the store is opened: a bad file migrates nothing. */
+	if (check_settings(server->settings, f) != 0 || read_rules(arena, server->settings, &rules, f) != 0 ||
+		state_make_dir(server->state_dir, f) != 0 || state_socket(arena, server->state_dir, &socket_path, f) != 0 ||
+		open_store(server, arena, socket_path, f) != 0 ||
 		open_http(server, arena, f) != 0 || local_open(server, socket_path, &server->local, f) != 0)
 		return -1;
 	lease_set_enforced(settings_bool(server->settings, SETTING_LEASES_ENFORCED));
@@ -321,7 +336,7 @@ static int open_parts(struct server *server, struct arena *arena, struct failure
 	if (make_mcp(server, arena, f) != 0)
 		return -1;
 	server->hub = stream_hub_create(server, f);
-	if (server->hub == NULL || import_rules(server, arena, f) != 0 || ensure_admin(server, arena, f) != 0)
+	if (server->hub == NULL || import_rules(server, &rules, arena, f) != 0 || ensure_admin(server, arena, f) != 0)
 		return -1;
 	server->tools = tools_create(server->store, server->rules, dir);
 	server->call_log = call_log_create(server);
@@ -386,10 +401,11 @@ struct str server_sign_in_link(struct server *server, struct arena *arena)
 void server_reload(struct server *server)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct config_import rules;
 	struct failure f;
 
 	failure_init(&f, arena);
-	if (import_rules(server, arena, &f) == 0)
+	if (read_rules(arena, server->settings, &rules, &f) == 0 && import_rules(server, &rules, arena, &f) == 0)
 		log_line(LOG_INFO, "server", "rules reloaded");
 	else
 		log_line(LOG_ERROR, "server", "rules not reloaded; the earlier ones stay in force",

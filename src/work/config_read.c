@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "work/docs.h"
+#include "work/versions.h"
 
 static void unref(struct rules_doc **doc)
 {
@@ -204,35 +205,15 @@ static int write_version(struct json_writer *w, struct snapshot *s, struct call 
 int config_versions(struct snapshot *s, struct call *call, const struct config_versions_args *in,
 	struct json_writer *out, struct failure *f)
 {
-	int64_t limit = in->limit.set ? in->limit.v : LIMIT_CONFIG_VERSIONS;
+	struct versions page = {.limit = in->limit.set ? in->limit.v : LIMIT_CONFIG_VERSIONS, .write = write_version};
 	AUTO(query_endp) struct query q = {0};
-	struct cursor from = {0};
 	struct item root;
-	int64_t returned = 0;
-	int64_t total;
-	int64_t last = 0;
-	struct str part;
-	int rc;
 
-	if (find_scope(s, call, &in->root, &root, f) != 0 ||
-		(in->cursor.set && cursor_read(call, in->cursor.v, &from, f) != 0) ||
-		query_int(s, &total, f, SQL_CONFIG_VERSION_COUNT, "i", root.n) < 0 ||
-		query(s, &q, f, SQL_CONFIG_VERSIONS, "ii", root.n,
-			from.n > 0 ? cursor_int(&from, 0) : INT64_MAX) != 0)
+	if (find_scope(s, call, &in->root, &root, f) != 0 || versions_begin(&page, call, &in->cursor, f) != 0 ||
+		query_int(s, &page.total, f, SQL_CONFIG_VERSION_COUNT, "i", root.n) < 0 ||
+		query(s, &q, f, SQL_CONFIG_VERSIONS, "ii", root.n, page.below) != 0)
 		return -1;
-	jw_karray(out, "versions");
-	while ((rc = query_next(&q, f)) == 1 && returned < limit) {
-		if (write_version(out, s, call, &q, f) != 0)
-			return -1;
-		last = col_int(&q, 0);
-		returned++;
-	}
-	if (rc < 0)
-		return -1;
-	jw_array_end(out);
-	part = str_printf(s->arena, "%lld", (long long)last);
-	call_page(call, returned, total, rc == 1 ? cursor_text(call, &part, 1) : STR_NONE);
-	return 0;
+	return versions_write(&page, s, call, &q, out, f);
 }
 
 int config_relation(struct snapshot *s, struct call *call, const struct config_relation_args *in,

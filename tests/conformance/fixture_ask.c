@@ -246,6 +246,64 @@ static void modern_capabilities(struct mcp_request *req, const json_t *arguments
 	mcp_finish_input_required(req, buf_str(&out), STR_NONE);
 }
 
+/* ---- an approval, as the product's tools are to ask for one: only a plain yes is a yes ---- */
+
+#define APPROVAL_ROUNDS 3
+#define APPROVAL_SCHEMA                                                                            \
+	"{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\",\"enum\":[\"approve\",\"deny\"]}}," \
+	"\"required\":[\"decision\"]}"
+
+static void not_approved(struct mcp_request *req)
+{
+	finish_text(req, true, "approval_required");
+}
+
+/* False: the answer is none that was asked for. */
+static bool decided(struct mcp_request *req, const json_t *response)
+{
+	struct str decision = json_member_str(json_object_get(response, "content"), "decision");
+	bool is_accepted = str_eq(json_member_str(response, "action"), STR("accept"));
+
+	if (is_accepted && str_eq(decision, STR("approve")))
+		finish_text(req, false, "approved");
+	else if (!is_accepted || str_eq(decision, STR("deny")))
+		not_approved(req);
+	else
+		return false;
+	return true;
+}
+
+static void approval_answered(struct mcp_request *req, void *context, const json_t *result)
+{
+	(void)context;
+	if (result == NULL || !decided(req, result))
+		not_approved(req);
+}
+
+static void approval(struct mcp_request *req, const json_t *arguments)
+{
+	int64_t deadline_ms = json_integer_value(json_object_get(arguments, "deadlineMs"));
+	int64_t round = 0;
+
+	if (!mcp_request_is_modern(req)) {
+		if (!mcp_ask(req, STR("elicitation/create"),
+			    STR("{\"message\":\"May it?\",\"requestedSchema\":" APPROVAL_SCHEMA "}"),
+			    deadline_ms, approval_answered, NULL))
+			not_approved(req);
+		return;
+	}
+	(void)str_to_int(mcp_sealed_state(req), &round);
+	if (!mcp_client_can(req, MCP_CAN_ELICIT_FORM))
+		not_approved(req);
+	else if (round > 0 && answer(req, "approval_1") != NULL && decided(req, answer(req, "approval_1")))
+		return;
+	else if (round == APPROVAL_ROUNDS)
+		not_approved(req);
+	else
+		mcp_finish_input_required(req, STR("{\"approval_1\":" ELICIT("May it?", APPROVAL_SCHEMA) "}"),
+			str_printf(mcp_request_arena(req), "%lld", (long long)round + 1));
+}
+
 static void modern_streaming(struct mcp_request *req, const json_t *arguments)
 {
 	(void)arguments;
@@ -293,6 +351,7 @@ const struct fixture_tool ask_tools[] = {
 	{"test_input_required_result_multiple_inputs", "Asks three things.", NO_ARGUMENTS, modern_inputs, false, 0, NULL, 0},
 	{"test_input_required_result_multi_round", "Asks twice.", NO_ARGUMENTS, modern_rounds, false, 0, NULL, 0},
 	{"test_input_required_result_tampered_state", "Asks with a state.", NO_ARGUMENTS, modern_state, false, 0, NULL, 0},
+	{"test_approval", "Asks whether it may.", NO_ARGUMENTS, approval, false, 0, NULL, 0},
 	{"test_input_required_result_capabilities", "Asks what the client can be asked.", NO_ARGUMENTS, modern_capabilities, false, 0, NULL, 0},
 };
 /* clang-format on */

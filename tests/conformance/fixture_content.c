@@ -102,6 +102,14 @@ static struct str template_text(struct arena *arena, struct str id)
 	return buf_str(&out);
 }
 
+static void read_for_a_name(struct mcp_request *req, struct str uri)
+{
+	if (given_name(req).p == NULL)
+		mcp_finish_input_required(req, STR(ASK_NAME), STR_NONE);
+	else
+		finish_one(req, uri, "text/plain", "text", given_name(req));
+}
+
 void fixture_resource_read(struct mcp_request *req, struct str uri)
 {
 	struct arena *arena = mcp_request_arena(req);
@@ -114,6 +122,8 @@ void fixture_resource_read(struct mcp_request *req, struct str uri)
 		finish_one(req, uri, "image/png", "blob", STR(PNG_BASE64));
 	else if (mcp_uri_eq(uri, STR("test://watched-resource")))
 		finish_one(req, uri, "text/plain", "text", STR("Watched resource content"));
+	else if (mcp_uri_eq(uri, STR("test://for-a-name")))
+		read_for_a_name(req, uri);
 	else if (match_template(arena, uri, &id))
 		finish_one(req, uri, "application/json", "text", template_text(arena, id));
 	else

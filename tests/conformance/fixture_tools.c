@@ -169,6 +169,12 @@ static void in_flight(struct mcp_request *req, const json_t *arguments)
 	finish_text(req, false, "%zu", mcp_server_in_flight(mcp_request_server(req)));
 }
 
+static void wait_slice(struct mcp_request *req, const json_t *arguments)
+{
+	(void)arguments;
+	finish_text(req, false, "%lld", (long long)mcp_wait_slice_ms(req));
+}
+
 static void big(struct mcp_request *req, const json_t *arguments)
 {
 	int64_t n = json_integer_value(json_object_get(arguments, "bytes"));
@@ -227,6 +233,7 @@ const struct fixture_tool plain_tools[] = {
 	{"test_links", "Returns a link to a resource.", NO_ARGUMENTS, links, false, 0, NULL, 0},
 	{"test_progress_flood", "Tells of its progress too often.", NO_ARGUMENTS, progress_flood, false, 0, NULL, 0},
 	{"test_in_flight", "Counts requests in flight.", NO_ARGUMENTS, in_flight, false, 0, NULL, 0},
+	{"test_wait_slice", "Tells how long a call of this client may wait.", NO_ARGUMENTS, wait_slice, false, 0, NULL, 0},
 	{"test_big", "Returns many bytes.", SCHEMA_BYTES, big, false, 0, NULL, 0},
 	{"test_echo", "Returns its arguments.", "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":true}", echo, false, 0, NULL, 0},
 };

@@ -6,6 +6,7 @@ import pytest
 
 import eras
 import harness
+from mcp_fixture import Fixture, FixtureLines
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -23,7 +24,8 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     if report.failed:
-        for server in item.stash.get(SERVERS, []):
+        held = [value for value in item.funcargs.values() if isinstance(value, harness.Dais)]
+        for server in {id(server): server for server in item.stash.get(SERVERS, []) + held}.values():
             report.sections.append((f"log of {server.state}", server.log()[-6000:]))
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
 
@@ -66,6 +68,15 @@ def stopped(new_dais):
     return new_dais()
 
 
+@pytest.fixture(scope="module")
+def shared():
+    """One server for the stories of a file that leave each other alone."""
+    server = harness.Dais().start()
+    yield server
+    server.finish()
+    server.remove()
+
+
 @pytest.fixture(scope="module", params=eras.ERAS)
 def stage(request):
     """A server that the stories of one file share, each in a project of its own; every story in both eras."""
@@ -73,3 +84,19 @@ def stage(request):
     yield eras.Stage(server, request.param)
     server.finish()
     server.remove()
+
+
+@pytest.fixture(scope="module")
+def fx():
+    """The protocol library over HTTP, with tools that wait and ask, which the product does not have."""
+    fixture = Fixture()
+    yield fixture
+    fixture.stop()
+
+
+@pytest.fixture
+def line():
+    """The same on stdin and stdout."""
+    made = FixtureLines()
+    yield made
+    made.close()

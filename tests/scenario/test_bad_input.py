@@ -14,11 +14,8 @@ TOOLS = ["items_read", "items_write", "notes_read", "notes_write", "deps_read", 
 
 
 @pytest.fixture(scope="module")
-def dais():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
+def dais(shared):
+    return shared
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 
-import harness
 from harness import SLACK, Refused
 from wire import eventually
 

@@ -1,7 +1,9 @@
 """A14: a database of another version, of another program, or damaged: refused by name and untouched."""
 import hashlib
 import os
+import random
 import sqlite3
+import time
 
 import pytest
 
@@ -45,6 +47,55 @@ def test_a14a_a_newer_schema_is_refused_with_both_versions(stopped):
     connection.close()
     stopped.start()
     assert [item["title"] for item in stopped.read("items_read", "list")["items"]] == ["kept"]
+
+
+def test_a14a_a_newer_schema_that_a_crash_left_in_the_log_is_refused_too(stopped):
+    """The header still has the old number then; nothing is lost for the program that knows the new one."""
+    stopped.start().item("kept")
+    stopped.stop()
+    database = stopped.state / "dais.db"
+    files = [database, stopped.state / "dais.db-wal"]
+    with sqlite3.connect(database) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA user_version = {version + 1}")
+        connection.commit()
+        crashed = [path.read_bytes() for path in files]
+    connection.close()
+    for path, content in zip(files, crashed):
+        path.write_bytes(content)
+    stopped.checks_doctor = False
+    code, said = stopped.fails_to_start()
+    assert code == 78 and f"schema version {version + 1}" in said and f"knows {version}" in said, said
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (version + 1,)
+        assert connection.execute("SELECT count(*) FROM item").fetchone() == (1,)
+    connection.close()
+
+
+def test_a14c_a_schema_that_was_being_made_is_whole_or_absent(new_dais):
+    """There is no older release yet; the first migration is cut off where an upgrade would be."""
+    dice = random.Random(14)
+    took = None
+    for _ in range(25):
+        dais = new_dais()
+        if took is None:
+            began = time.monotonic()
+            dais.start()
+            took = time.monotonic() - began
+        else:
+            dais.spawn()
+            time.sleep(dice.uniform(0, took))
+        dais.kill()
+        database = dais.state / "dais.db"
+        if database.exists() and database.stat().st_size > 0:
+            connection = sqlite3.connect(database)
+            tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.close()
+            assert (version > 0) == (tables > 0)
+        dais.start().item("works")
+        dais.stop()
 
 
 def test_a14e_an_empty_file_becomes_a_database(stopped, database):
@@ -118,14 +169,20 @@ def test_a_database_file_with_a_second_name_is_refused(stopped):
 
 
 def test_a_second_start_of_the_same_version_changes_nothing(stopped):
+    def content():
+        connection = sqlite3.connect(f"file:{stopped.state / 'dais.db'}?mode=ro", uri=True)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in ("item", "event", "principal", "token")]
+        schema = connection.execute("PRAGMA user_version").fetchone(), connection.execute("SELECT sql FROM sqlite_master").fetchall()
+        connection.close()
+        return schema, rows
+
     stopped.start().item("kept")
     stopped.stop()
-    before = digest(stopped.state / "dais.db")
+    before = content()
     stopped.start().stop()
-    with sqlite3.connect(stopped.state / "dais.db") as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
-    assert before
+    assert content() == before
+    assert not list(stopped.state.glob("dais.db.v*")), "no backup where nothing is migrated"
 
 
 def test_a_backup_of_a_busy_server_is_a_whole_database(dais, stopped):

@@ -208,17 +208,9 @@ def paths(error):
     return whole + [field["field"] for field in detail.get("fields", [])] + list(detail.get("parameters", []))
 
 
-@pytest.fixture(scope="module")
-def server():
-    dais = harness.Dais().start()
-    yield dais
-    dais.finish()
-    dais.remove()
-
-
 @pytest.fixture(params=["rest", *eras.ERAS])
-def walk_of(request, server):
-    stage = eras.Stage(server, eras.ERAS[0] if request.param == "rest" else request.param)
+def walk_of(request, shared):
+    stage = eras.Stage(shared, eras.ERAS[0] if request.param == "rest" else request.param)
     before = stage.everything()
     yield lambda tool: Walk(stage, request.param, tool)
     assert stage.everything() == before, "something that was refused left something behind"

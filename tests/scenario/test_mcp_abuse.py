@@ -17,7 +17,6 @@ import time
 
 import pytest
 
-import harness
 from harness import PROGRAM, SLACK, until
 from wire import BOTH, CAPS, MODERN, VERSION, eventually
 
@@ -69,11 +68,8 @@ class Bystander:
 
 
 @pytest.fixture(scope="module")
-def dais():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
+def dais(shared):
+    return shared
 
 
 @pytest.fixture

@@ -6,17 +6,13 @@ import urllib.parse
 
 import pytest
 
-import harness
 from harness import SLACK, together
 from wire import BOTH, CAPS, MODERN, VERSION, Wire, eventually
 
 
 @pytest.fixture(scope="module")
-def dais():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
+def dais(shared):
+    return shared
 
 
 @pytest.fixture

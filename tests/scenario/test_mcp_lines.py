@@ -9,14 +9,6 @@ from wire import CAPS, MODERN, VERSION
 META = {VERSION: MODERN, CAPS: {}}
 
 
-@pytest.fixture
-def line():
-    made = FixtureLines()
-    yield made
-    made.process.kill()
-    made.process.communicate()
-
-
 def modern(method, id, **params):
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": META}}
 
@@ -37,7 +29,9 @@ def test_init_after_modern(line):
     line.send(modern("tools/list", 1))
     assert line.read()["result"]["resultType"] == "complete"
     error = line.initialize()["error"]
-    assert error["code"] == -32022 and error["data"]["supported"] == [MODERN]
+    assert error["code"] == -32022 and error["data"] == {"supported": [MODERN], "requested": "2025-11-25"}
+    error = line.initialize("x" * 100000)["error"]
+    assert error["code"] == -32022 and len(error["data"]["requested"]) == 64, "a refusal is no echo"
 
 
 def test_modern_after_init(line):

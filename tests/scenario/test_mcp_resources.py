@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-import harness
 from harness import SLACK
 from wire import TAG, eventually
 
@@ -13,11 +12,8 @@ RULES = "work_item_schemas:\n  task:\n    notes:\n      - { key: plan, role: que
 
 
 @pytest.fixture(scope="module")
-def dais():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
+def dais(shared):
+    return shared
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,10 @@ import time
 
 import pytest
 
-import harness
 from harness import PROGRAM, SLACK, together, until
 from wire import CAPS, MODERN, VERSION, eventually
 
 META = {VERSION: MODERN, CAPS: {}}
-
-
-@pytest.fixture(scope="module")
-def shared():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
 
 
 @pytest.fixture

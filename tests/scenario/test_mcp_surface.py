@@ -25,11 +25,8 @@ FORBIDDEN = {"oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$ref", "$d
 
 
 @pytest.fixture(scope="module")
-def dais():
-    server = harness.Dais().start()
-    yield server
-    server.finish()
-    server.remove()
+def dais(shared):
+    return shared
 
 
 @pytest.fixture(scope="module")

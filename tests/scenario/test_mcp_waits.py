@@ -2,22 +2,7 @@
 import time
 
 import pytest
-from mcp_fixture import Fixture, FixtureLines
-from wire import CAPS, MODERN, VERSION, eventually
-
-
-@pytest.fixture(scope="module")
-def fx():
-    fixture = Fixture()
-    yield fixture
-    fixture.stop()
-
-
-@pytest.fixture
-def line():
-    made = FixtureLines()
-    yield made
-    made.close()
+from wire import CAPS, MODERN, VERSION, Session, eventually
 
 
 def rising(messages, token):
@@ -111,3 +96,55 @@ def test_a_legacy_client_that_leaves_finds_progress_and_result_when_it_comes_bac
     messages = session.get(last).messages()
     rising(messages, 5)
     assert messages[-1]["id"] == 9
+
+
+def test_progress(fx):
+    for token in (0, "tok"):
+        messages = fx.call("test_tool_with_progress", meta={"progressToken": token}).messages()
+        steps = [m["params"] for m in messages[:-1]]
+        assert [s["progress"] for s in steps] == [0, 50, 100] and all(s["progressToken"] == token for s in steps)
+        assert messages[-1]["result"]
+    assert not fx.call("test_tool_with_progress").is_stream
+
+
+def test_progress_flood(fx):
+    begun = time.monotonic()
+    messages = fx.call("test_progress_flood", meta={"progressToken": "t"}).messages()
+    seconds = int(time.monotonic() - begun) + 1  # 10,000 calls take a while under a sanitizer
+    assert 2 <= len(messages) <= 4 * seconds + 1 and "result" in messages[-1]
+
+
+def test_log_only_when_asked(fx):
+    level = "io.modelcontextprotocol/logLevel"
+    assert len(fx.call("test_tool_with_logging", meta={level: "info"}).messages()) == 4
+    assert not fx.call("test_tool_with_logging", meta={level: "error"}).is_stream
+    assert not fx.call("test_tool_with_logging").is_stream
+
+
+def test_legacy_cancel(fx):
+    session = fx.session()
+    answer = session.call("slow_compute", {"seconds": 30}, id="c")
+    assert session.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}).status == 202
+    assert answer.messages() == []
+    for id in ("c", 12345):
+        assert session.post({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                             "params": {"requestId": id, "_meta": {}}}).status == 202
+
+
+def test_modern_disconnect_cancels(fx):
+    waiting = fx.call("slow_compute", {"seconds": 30})
+    assert int(fx.text("test_in_flight")) == 2
+    waiting.close()
+    eventually(lambda: int(fx.text("test_in_flight")) == 1, 1)
+
+
+@pytest.mark.parametrize("client,seconds", [(None, 50), ("somebody", 50), ("codex-mcp-client", 240), ("claude-code", 240)])
+def test_wait_slice(fx, line, client, seconds):
+    """mcp 6.4 wait-slice, 3.4: who is known to hold five minutes is let wait four; everybody else gets an answer before a minute."""
+    meta = {"io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"}} if client else {}
+    assert fx.text("test_wait_slice", meta=meta) == line.call("test_wait_slice", meta=meta)["result"]["content"][0]["text"] == str(seconds * 1000)
+    if client:
+        hello = fx.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": client, "version": "1"}}})
+        session = Session(fx, hello.lower["mcp-session-id"], "2025-06-18")
+        assert session.call("test_wait_slice").result()["result"]["content"][0]["text"] == str(seconds * 1000)

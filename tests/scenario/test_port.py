@@ -35,40 +35,60 @@ def assert_left_nothing(dais):
 
 def test_a13a_a_port_that_something_else_has_is_named(stopped):
     with occupied() as port:
-        code, said = stopped.fails_to_start(listen=f"127.0.0.1:{port}", seconds=1)
+        code, said = stopped.fails_to_start(listen=f"127.0.0.1:{port}")
         assert code == 73
-        assert_says_why(said, f"127.0.0.1:{port}", "in use", "--listen 127.0.0.1:0")
+        assert_says_why(said, f"127.0.0.1:{port}", "in use", f"process {os.getpid()}", "--listen 127.0.0.1:0")
     assert_left_nothing(stopped)
 
 
 def test_a13b_a_port_that_another_dais_has_is_named(new_dais):
     first, second = new_dais().start(), new_dais()
     address = first.url.removeprefix("http://")
-    code, said = second.fails_to_start(listen=address, seconds=1)
+    code, said = second.fails_to_start(listen=address)
     assert code == 73
-    assert_says_why(said, address, "in use")
+    # Who is not root may not look into a process that holds secrets.
+    assert_says_why(said, address, "in use", f"process {first.process.pid}" if os.geteuid() == 0 else "another process")
     assert_left_nothing(second)
+
+
+def seconds(work):
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+def test_a13_it_gives_up_as_quickly_as_it_starts(stopped):
+    stopped.start().stop()
+    ready, refused = [], []
+    with occupied() as port:
+        for _ in range(4):
+            ready.append(seconds(stopped.start))
+            stopped.stop()
+            refused.append(seconds(lambda: stopped.fails_to_start(listen=f"127.0.0.1:{port}")))
+    assert min(refused) < 3 * min(ready), (refused, ready)
 
 
 def test_a13c_after_a_crash_it_starts_at_once_on_the_same_port(stopped):
     port = harness.free_port()
     address = f"127.0.0.1:{port}"
     stopped.start(listen=address)
-    callers = [stopped.http(stopped.admin_token) for _ in range(5)]
-    for caller in callers:
-        caller.item("kept alive")
-    stopped.kill()
-    assert stopped.socket.exists(), "the crash left its socket"
-    began = time.monotonic()
-    stopped.start(listen=address)
-    assert time.monotonic() - began < 1 * harness.SLACK
-    assert len(stopped.read("items_read", "list")["items"]) == 5
+    orderly, crashed = [], []
+    for _ in range(4):
+        stopped.stop()
+        orderly.append(seconds(lambda: stopped.start(listen=address)))
+        for caller in [stopped.http(stopped.admin_token) for _ in range(5)]:
+            caller.item("kept alive")
+        stopped.kill()
+        assert stopped.socket.exists(), "the crash left its socket"
+        crashed.append(seconds(lambda: stopped.start(listen=address)))
+    assert min(crashed) < 3 * min(orderly), (crashed, orderly)
+    assert len(stopped.read("items_read", "list")["items"]) == 20
 
 
 def test_a13d_of_two_addresses_none_stays_bound_when_one_is_taken(stopped):
     free = harness.free_port()
     with occupied() as taken:
-        code, said = stopped.fails_to_start("--listen", f"127.0.0.1:{taken}", listen=f"127.0.0.1:{free}", seconds=1)
+        code, said = stopped.fails_to_start("--listen", f"127.0.0.1:{taken}", listen=f"127.0.0.1:{free}")
         assert code == 73
         assert_says_why(said, f"127.0.0.1:{taken}")
     with socket.socket() as probe:
@@ -100,7 +120,7 @@ def test_a13f_a_name_that_is_taken_in_one_family_is_taken(stopped, family, host)
         if host not in addresses:  # this machine's localhost has one family: what the other one holds is no matter
             stopped.start(listen=f"localhost:{port}").stop()
             return
-        code, said = stopped.fails_to_start(listen=f"localhost:{port}", seconds=1)
+        code, said = stopped.fails_to_start(listen=f"localhost:{port}")
         assert code == 73
         assert_says_why(said, f"localhost:{port}", "in use")
     assert_left_nothing(stopped)
@@ -108,7 +128,7 @@ def test_a13f_a_name_that_is_taken_in_one_family_is_taken(stopped, family, host)
 
 def test_a13f_of_both_families_none_stays_bound_when_one_is_taken(stopped):
     with occupied("::1", socket.AF_INET6) as port:
-        code, said = stopped.fails_to_start("--listen", f"[::1]:{port}", listen=f"127.0.0.1:{port}", seconds=1)
+        code, said = stopped.fails_to_start("--listen", f"[::1]:{port}", listen=f"127.0.0.1:{port}")
         assert code == 73
         assert_says_why(said, f"[::1]:{port}", "in use")
         with socket.socket() as probe:
@@ -133,7 +153,7 @@ def test_a13g_a_spawning_relay_says_why_the_server_does_not_start(stopped):
 def test_a13h_a_file_in_the_place_of_the_socket_is_not_overwritten(stopped):
     stopped.state.mkdir(mode=0o700)
     stopped.socket.write_text("precious")
-    code, said = stopped.fails_to_start(seconds=1)
+    code, said = stopped.fails_to_start()
     assert code == 73
     assert_says_why(said, "dais.sock")
     assert stopped.socket.read_text() == "precious"
@@ -142,7 +162,7 @@ def test_a13h_a_file_in_the_place_of_the_socket_is_not_overwritten(stopped):
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:99999", ":3001", ":3001x", "127.0.0.1", "[::1", "127.0.0.1:-1", "300.0.0.1:1", "a b:1"])
 def test_a13i_an_address_that_is_none_is_named(stopped, listen):
-    code, said = stopped.fails_to_start(listen=listen, seconds=2)
+    code, said = stopped.fails_to_start(listen=listen)
     assert code in (64, 73, 78), said
     assert listen in said
     assert_says_why(said, listen.split(":")[0] if listen[0].isdigit() else listen)

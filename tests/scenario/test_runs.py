@@ -4,8 +4,6 @@ import sqlite3
 
 import pytest
 
-import eras
-import harness
 from harness import refused, until
 
 SEATS = """

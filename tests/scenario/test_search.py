@@ -4,7 +4,7 @@ import json
 import pytest
 
 import harness
-from harness import Refused, refused
+from harness import refused
 
 BODIES = {
     "n1": "compile with --error-on-warnings enabled",
@@ -21,17 +21,14 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def library():
-    server = harness.Dais().start()
-    local = server.local()
+def library(shared):
+    local = shared.local()
     root = local.item("shelf")
     for key, body in BODIES.items():
         item = local.item(f"item {key[1:]}", parentId=root)
         local.note(item, key, body, role="work")
-    server.titled = local.item("日本語のテスト", parentId=root)
-    yield server
-    server.finish()
-    server.remove()
+    shared.titled = local.item("日本語のテスト", parentId=root)
+    return shared
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +72,8 @@ def test_a07_two_characters_are_scanned_within_a_bound_that_is_told(local, libra
     envelope = local.envelope("items_read", {"select": "search", "query": "日本", "matchMode": "auto"})
     found = harness.data(envelope)["hits"]
     assert library.titled in [hit["id"] for hit in found if hit["kind"] == "item"]
-    assert "search_fallback" in [warning["code"] for warning in envelope["warnings"]]
+    told = {warning["code"]: warning["message"] for warning in envelope["warnings"]}
+    assert "titles, summaries and note bodies" in told["search_fallback"], "what was read is said"
 
 
 ODD = ["foo AND", "NEAR(", '"unbalanced', "*", "(", ":", "-word", "title:x* OR -(", "^start", "(" * 500, '"', "'", "\\", "%", "_",
@@ -99,11 +97,14 @@ def test_a07_only_punctuation_finds_nothing(local):
 
 
 def test_a07_a_query_has_a_longest_and_is_not_blank(local):
-    hits(local, "x" * 500)
-    with refused("invalid_request", path="query"):
-        hits(local, "x" * 501)
-    with refused("invalid_request", path="query"):
-        hits(local, "   ")
+    for character in ("x", "日", "\U0001f4a6"):
+        hits(local, character * 500)
+        with refused("invalid_request", path="query"):
+            hits(local, character * 501)
+    for blank in ("", "   ", "\t\n", "\u3000\u00a0"):
+        for mode in ("text", "substring", "auto"):
+            with refused("invalid_request", path="query"):
+                hits(local, blank, matchMode=mode)
 
 
 def test_a_snippet_marks_the_match_between_characters(local):

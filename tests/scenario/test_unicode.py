@@ -147,3 +147,20 @@ def test_a15_export_and_import_keep_every_character(dais, new_dais):
         assert caller.get(item, "description", "properties", "tags")["title"] == wanted["title"]
     assert caller.body(child, "n") == "naïve\ncafé " + DROP
     assert other.run("export", check=0).stdout == exported, "a round trip loses nothing"
+
+
+TITLES = ["数据库升级", "٣ مهام", "0123" + DROP * 2, "e\u0301", "\u00e9", "a\u202eb", "a\u2028b"]
+
+
+def test_a15_documents_keep_their_titles_and_bodies(local):
+    root = local.item("shelf", type="project")
+    for n, title in enumerate(TITLES):
+        put = local.envelope("docs_write", {"ops": [{"op": "put", "kind": "page", "rootId": root, "slug": f"page-{n}", "title": title,
+                                                     "body": f"{title}\r\n"}]})
+        assert put["ok"] and "body_normalised" in str(put), put
+        document = local.read("docs_read", "get", rootId=root, slug=f"page-{n}")["document"]
+        assert (document["title"], document["body"]) == (title, f"{title}\n")
+    assert [row["title"] for row in local.read("docs_read", "list", rootId=root)["documents"]] == TITLES
+    for title in (DROP * 501, "a\0b"):
+        with refused("invalid_request", path="ops[0].title"):
+            local.op("docs_write", "put", kind="page", rootId=root, slug="other", title=title, body="x")

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from harness import Refused, until
+from harness import Refused, refused, until
 
 LINES = ["work_item_schemas:", "  bug:", "    notes:", "      - { key: cause, role: work, required: true }", ""]
 TEXT = "\n".join(LINES)
@@ -52,6 +52,12 @@ def errors_of(refusal):
     return str(refusal.detail["errors"])
 
 
+def write_rules(dais, text):
+    folder = dais.work / ".dais"
+    folder.mkdir()
+    (folder / "config.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
 @pytest.fixture
 def shelf(dais):
     dais.root = dais.item("shelf", type="project")
@@ -90,20 +96,19 @@ def test_a08_broken_text_is_refused_by_push_and_validate_alike(shelf, name):
 @pytest.mark.parametrize("name", BROKEN)
 def test_a08_broken_text_stops_the_start_with_its_place(stopped, name):
     raw, says = BROKEN[name]
-    (stopped.work / ".dais").mkdir()
-    (stopped.work / ".dais/config.yaml").write_bytes(raw)
+    write_rules(stopped, raw)
     code, said = stopped.fails_to_start()
     assert code == 78, said
     assert says.lower() in said.lower(), said
     place = "%d:%d" % PLACES[name[0]] if name[:2].strip() in PLACES else r"\d+:\d+"
     assert re.search(rf"\.dais/config\.yaml:{place}: ", said), said
     assert "internal" not in said
+    assert not stopped.state.exists(), "nothing else was touched"
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_a08_every_spelling_is_read_at_start(stopped, name):
-    (stopped.work / ".dais").mkdir()
-    (stopped.work / ".dais/config.yaml").write_bytes(SAME[name])
+    write_rules(stopped, SAME[name])
     stopped.start()
     item = stopped.item("leak", type="bug")
     stopped.advance(item, "start")
@@ -119,19 +124,45 @@ def test_a08_the_older_place_of_the_rules_is_read_too(stopped):
     assert [note["key"] for note in stopped.read("items_read", "schema", type="bug")["notes"]] == ["cause"]
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment\n", "\n\n", "{}\n"])
+EMPTY = ["", "# only a comment\n", "\n\n", "{}\n", "\ufeff"]
+
+
+@pytest.mark.parametrize("text", EMPTY)
 def test_a08_an_empty_document_is_an_empty_mapping(shelf, text):
     assert shelf.op("config", "validate", yaml=text)["valid"] is True
+    shelf.rules(shelf.root, text)
+    assert shelf.read("config", "effective", rootId=shelf.root)["types"] == []
+
+
+@pytest.mark.parametrize("text", EMPTY)
+def test_a08_an_empty_document_is_no_reason_not_to_start(stopped, text):
+    write_rules(stopped, text)
+    stopped.start()
+    assert stopped.read("config", "effective")["types"] == []
+
+
+def padded(size):
+    return TEXT + "#" * (size - len(TEXT) - 1) + "\n"
 
 
 def test_a08_a_document_has_a_largest_size(shelf):
-    def padded(size):
-        return TEXT + "#" * (size - len(TEXT) - 1) + "\n"
     local = shelf.local()
-    assert local.op("config", "validate", yaml=padded(131072))["valid"] is True
-    with pytest.raises(Refused) as caught:
-        local.op("config", "validate", yaml=padded(131073))
-    assert caught.value.code == "payload_too_large"
+    for op, more in (("validate", {}), ("push", {"rootId": shelf.root})):
+        local.op("config", op, yaml=padded(131072), **more)
+        with refused("payload_too_large"):
+            local.op("config", op, yaml=padded(131073), **more)
+    assert local.read("config", "current", rootId=shelf.root)["version"] == 1
+
+
+def test_a08_a_file_of_rules_has_the_same_largest_size(stopped):
+    write_rules(stopped, padded(131073))
+    code, said = stopped.fails_to_start()
+    assert code == 78 and ".dais/config.yaml" in said and "131072" in said, said
+    (stopped.work / ".dais/config.yaml").write_text(padded(131072))
+    stopped.start()
+    assert stopped.run("project", "add", stopped.work).returncode == 0
+    (stopped.work / ".dais/config.yaml").write_text(padded(131073))
+    assert "131072" in stopped.run("project", "add", stopped.work, check=78).stderr
 
 
 def test_words_that_look_like_something_else_stay_text(shelf):
@@ -141,9 +172,8 @@ def test_words_that_look_like_something_else_stay_text(shelf):
 
 
 def test_a_bad_file_changes_nothing_while_the_server_runs(stopped):
-    (stopped.work / ".dais").mkdir()
+    write_rules(stopped, TEXT)
     rules = stopped.work / ".dais/config.yaml"
-    rules.write_text(TEXT)
     stopped.start()
     rules.write_text("traits: []\n")
     stopped.process.send_signal(signal.SIGHUP)

@@ -248,9 +248,9 @@ class Lines:
     def call(self, name, arguments=None, **more):
         return self.modern("tools/call", {"name": name, "arguments": arguments or {}}, **more)
 
-    def initialize(self, version="2025-11-25", id=0):
+    def initialize(self, version="2025-11-25", id=0, caps=None):
         self.send({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
-            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+            "protocolVersion": version, "capabilities": caps or {}, "clientInfo": {"name": "t", "version": "1"}}})
         return self.read()
 
     def close(self):
@@ -264,6 +264,11 @@ class Lines:
         out, errors = self.process.communicate(timeout=20)
         assert self.process.returncode == 0, errors
         return [json.loads(line) for line in out.splitlines()], time.monotonic() - begun
+
+
+def code(answer):
+    """Of a JSON-RPC error."""
+    return answer.json()["error"]["code"]
 
 
 def eventually(check, seconds=5):

@@ -51,7 +51,10 @@ NAMED = {
         lint-schemas lint-names lint-annotations lint-sizes list-order-stable descriptions-no-local-paths
         text-equals-structured error-validates coerce-table unknown-arg null-optional args-missing progress
         wait-slice resource-missing template-encoded-slash template-1mb-uri read-forbidden-equals-read-
-        missing subscribe-update-coalesced cursor-tampered cursor-foreign-filter complete-100-cap""",
+        missing subscribe-update-coalesced cursor-tampered cursor-foreign-filter complete-100-cap
+        approve-accept approve-no-capability approve-tampered-state approve-changed-arguments
+        approve-missing-key approve-extra-key task-durable task-foreign task-undeclared
+        task-cancel-terminal task-iserror-completed task-update-partial""",
     "6.5": """
         slow-loris slow-body slow-reader huge-header huge-uri many-sessions reconnect-storm listen-storm
         cancel-storm progress-flood id-collision fd-exhaustion disk-full db-locked clock-jump utf8-invalid""",

@@ -1,6 +1,8 @@
 /* Principals, capabilities, tokens, sign-in. */
 #include "identity/identity.h"
 
+#include "temp_store.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,7 @@
 #undef fail /* ours, not the test library's */
 
 struct place {
-	char dir[64];
+	char dir[TEMP_DIR_SIZE];
 	char path[96];
 	struct arena *arena;
 	struct store *store;
@@ -21,14 +23,12 @@ struct place {
 static int set_up(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
-	struct store_options options = {.path = place->path, .may_create = true, .is_exclusive = true};
 
-	(void)snprintf(place->dir, sizeof(place->dir), "/tmp/dais-identity-XXXXXX");
-	assert_non_null(mkdtemp(place->dir));
+	temp_dir_make(place->dir, "identity");
 	(void)snprintf(place->path, sizeof(place->path), "%s/dais.db", place->dir);
 	place->arena = arena_create();
 	failure_init(&place->f, place->arena);
-	assert_int_equal(store_open(&options, &place->store, &place->f), 0);
+	place->store = temp_store_open(place->dir, "dais.db");
 	*state = place;
 	return 0;
 }
@@ -36,11 +36,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct place *place = *state;
-	char command[128];
 
 	store_close(place->store);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", place->dir);
-	assert_int_equal(system(command), 0);
+	temp_dir_remove(place->dir);
 	arena_destroy(place->arena);
 	free(place);
 	return 0;

@@ -1,6 +1,8 @@
 /* The store by itself: savepoints, group commit, events, locks, foreign and newer files. */
 #include "store/store.h"
 
+#include "temp_store.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,7 +23,7 @@ SQL(SQL_COUNT, "SELECT count(*) FROM meta");
 SQL(SQL_SECOND_FIRST, "SELECT $2, $1");
 
 struct place {
-	char dir[64];
+	char dir[TEMP_DIR_SIZE];
 	char path[96];
 	struct arena *arena;
 	struct failure f;
@@ -31,8 +33,7 @@ static int set_up(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
 
-	(void)snprintf(place->dir, sizeof(place->dir), "/tmp/dais-store-XXXXXX");
-	assert_non_null(mkdtemp(place->dir));
+	temp_dir_make(place->dir, "store");
 	(void)snprintf(place->path, sizeof(place->path), "%s/dais.db", place->dir);
 	place->arena = arena_create();
 	failure_init(&place->f, place->arena);
@@ -43,10 +44,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct place *place = *state;
-	char command[128];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", place->dir);
-	assert_int_equal(system(command), 0);
+	temp_dir_remove(place->dir);
 	arena_destroy(place->arena);
 	free(place);
 	return 0;

@@ -3,6 +3,8 @@
 #include "store/transfer.h"
 #include "store/transfer_table.h"
 
+#include "temp_store.h"
+
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +16,7 @@
 #undef fail /* ours, not the test library's */
 
 struct place {
-	char dir[64];
+	char dir[TEMP_DIR_SIZE];
 	struct arena *arena;
 	struct failure f;
 	struct store *store;
@@ -33,8 +35,7 @@ static int set_up(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
 
-	(void)snprintf(place->dir, sizeof(place->dir), "/tmp/dais-transfer-XXXXXX");
-	assert_non_null(mkdtemp(place->dir));
+	temp_dir_make(place->dir, "transfer");
 	place->arena = arena_create();
 	failure_init(&place->f, place->arena);
 	open_store(place, "a.db");
@@ -45,11 +46,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct place *place = *state;
-	char command[128];
 
 	store_close(place->store);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", place->dir);
-	assert_int_equal(system(command), 0);
+	temp_dir_remove(place->dir);
 	arena_destroy(place->arena);
 	free(place);
 	return 0;

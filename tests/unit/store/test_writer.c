@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include "base/limits.h"
+#include "temp_store.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@ SQL(SQL_GET, "SELECT 1 FROM meta WHERE key = $1");
 SQL(SQL_KNOWN, "SELECT count(*) FROM principal WHERE id = $1");
 
 struct place {
-	char dir[64], path[96], log[96];
+	char dir[TEMP_DIR_SIZE], path[96], log[96];
 	struct arena *arena;
 	struct failure f;
 	struct store *store;
@@ -30,16 +31,13 @@ struct place {
 static int set_up(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
-	struct store_options options = {.may_create = true, .is_exclusive = true};
 
-	(void)snprintf(place->dir, sizeof(place->dir), "/tmp/dais-writer-XXXXXX");
-	assert_non_null(mkdtemp(place->dir));
+	temp_dir_make(place->dir, "writer");
 	(void)snprintf(place->path, sizeof(place->path), "%s/dais.db", place->dir);
 	(void)snprintf(place->log, sizeof(place->log), "%s/dais.db-wal", place->dir);
 	place->arena = arena_create();
 	failure_init(&place->f, place->arena);
-	options.path = place->path;
-	assert_int_equal(store_open(&options, &place->store, &place->f), 0);
+	place->store = temp_store_open(place->dir, "dais.db");
 	(void)pthread_mutex_init(&place->lock, NULL);
 	*state = place;
 	return 0;
@@ -48,11 +46,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct place *place = *state;
-	char command[128];
 
 	store_close(place->store);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", place->dir);
-	assert_int_equal(system(command), 0);
+	temp_dir_remove(place->dir);
 	arena_destroy(place->arena);
 	free(place);
 	return 0;

@@ -1,6 +1,5 @@
 #include "desk.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +9,11 @@ int desk_up(void **state)
 {
 	static const char *const names[WHO_COUNT] = {"local", "api:p1", "api:p2"};
 	struct desk *d = calloc(1, sizeof(*d));
-	struct store_options options = {.may_create = true, .is_exclusive = true};
-	struct failure f;
 
 	d->arena = arena_create();
-	(void)snprintf(d->dir, sizeof(d->dir), "/tmp/dais-desk-XXXXXX");
-	assert_non_null(mkdtemp(d->dir));
+	temp_dir_make(d->dir, "desk");
 	(void)snprintf(d->path, sizeof(d->path), "%s/dais.db", d->dir);
-	options.path = d->path;
-	failure_init(&f, d->arena);
-	if (store_open(&options, &d->store, &f) != 0)
-		fail_msg("%.*s", STRF(f.message));
+	d->store = temp_store_open(d->dir, "dais.db");
 	d->rules = rules_create();
 	d->tools = tools_create(d->store, d->rules, NULL);
 	for (int i = 0; i < WHO_COUNT; i++) {
@@ -40,38 +33,19 @@ static void found(void *context, struct str line)
 	(void)fprintf(stderr, "invariant: %.*s\n", STRF(line));
 }
 
-static void remove_dir(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	char file[512];
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		(void)snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
-		(void)unlink(file);
-	}
-	if (dir != NULL)
-		(void)closedir(dir);
-	(void)rmdir(path);
-}
-
 int desk_down(void **state)
 {
 	struct desk *d = *state;
-	struct snapshot s;
+	int findings = temp_store_check(d->store, 0);
 	struct failure f;
-	int findings;
 
 	failure_init(&f, d->arena);
-	assert_int_equal(snapshot_begin(d->store, d->arena, &s, &f), 0);
-	findings = store_check(&s, found, NULL, &f);
-	snapshot_end(&s);
 	if (findings == 0)
 		findings = store_check_search(d->store, d->arena, found, NULL, &f);
 	tools_destroy(d->tools);
 	rules_destroy(d->rules);
 	store_close(d->store);
-	remove_dir(d->dir);
+	temp_dir_remove(d->dir);
 	arena_destroy(d->arena);
 	free(d);
 	return findings == 0 ? 0 : -1;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 /* before cmocka, which has a macro of the same name as fail() */
+#include "temp_store.h"
 #include "tools/tool.h"
 #include "tools/tools.h"
 
@@ -17,7 +18,7 @@
 enum who { LOCAL, P1, P2, WHO_COUNT };
 
 struct desk {
-	char dir[64];
+	char dir[TEMP_DIR_SIZE];
 	char path[96];
 	struct store *store;
 	struct rules *rules;

@@ -4,7 +4,6 @@
 #include "tools/advance_fields.h"
 #include "work/unit.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,19 +12,11 @@ int engine_up(void **state)
 {
 	struct engine *e = calloc(1, sizeof(*e));
 	static const char *const names[WHO_COUNT] = {"local", "api:p1", "api:p2"};
-	struct store_options options = {.may_create = true, .is_exclusive = true};
-	struct failure f;
-	char path[128];
 
 	e->arena = arena_create();
 	e->now = NOW;
-	(void)snprintf(e->dir, sizeof(e->dir), "/tmp/dais-engine-XXXXXX");
-	assert_non_null(mkdtemp(e->dir));
-	(void)snprintf(path, sizeof(path), "%s/dais.db", e->dir);
-	options.path = path;
-	failure_init(&f, e->arena);
-	if (store_open(&options, &e->store, &f) != 0)
-		fail_msg("%.*s", STRF(f.message));
+	temp_dir_make(e->dir, "engine");
+	e->store = temp_store_open(e->dir, "dais.db");
 	e->rules = rules_create();
 	for (int i = 0; i < WHO_COUNT; i++) {
 		caller_local(&e->callers[i], STR("mcp"));
@@ -41,42 +32,14 @@ int engine_up(void **state)
 	return 0;
 }
 
-static void found(void *context, struct str line)
-{
-	(void)context;
-	(void)fprintf(stderr, "invariant: %.*s\n", STRF(line));
-}
-
-static void remove_dir(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	char file[512];
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		(void)snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
-		(void)unlink(file); /* "." and ".." are refused, as they should be */
-	}
-	if (dir != NULL)
-		(void)closedir(dir);
-	(void)rmdir(path);
-}
-
 int engine_down(void **state)
 {
 	struct engine *e = *state;
-	struct snapshot s;
-	struct failure f;
-	int findings;
+	int findings = temp_store_check(e->store, e->now);
 
-	failure_init(&f, e->arena);
-	assert_int_equal(snapshot_begin(e->store, e->arena, &s, &f), 0);
-	s.now = e->now;
-	findings = store_check(&s, found, NULL, &f);
-	snapshot_end(&s);
 	rules_destroy(e->rules);
 	store_close(e->store);
-	remove_dir(e->dir);
+	temp_dir_remove(e->dir);
 	arena_destroy(e->arena);
 	free(e);
 	return findings == 0 ? 0 : -1;

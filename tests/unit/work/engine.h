@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 /* after base/failure.h: cmocka has a macro of the same name as fail() */
+#include "temp_store.h"
 #include "work/unit.h"
 
 #include <cmocka.h>
@@ -18,7 +19,7 @@
 enum who { LOCAL, P1, P2, WHO_COUNT };
 
 struct engine {
-	char dir[64];
+	char dir[TEMP_DIR_SIZE];
 	struct store *store;
 	struct rules *rules;
 	struct arena *arena;
