@@ -185,11 +185,13 @@ static int take_joined(struct search *search, const struct index *index, struct 
 	AUTO(query_endp) struct query q = {0};
 	int rc;
 
+	scope->way = SCOPE_JOINED;
+	if (index->is_whole)
+		return take(search, index, scope, matches, f);
 	sql_init(&sql, search->call->arena);
 	index_nth(index, LIMIT_SEARCH_LOOKUPS, &sql);
 	if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
 		return -1;
-	scope->way = SCOPE_JOINED;
 	if (rc == 1)
 		scope->first = col_int(&q, 0);
 	if (take(search, index, scope, matches, f) != 0)
@@ -199,6 +201,25 @@ static int take_joined(struct search *search, const struct index *index, struct 
 	scope->way = SCOPE_LISTED;
 	scope->first = 0;
 	return take(search, index, scope, matches, f);
+}
+
+/* What several words weigh against each other, and whether the rarest of them lets through so few matches that all of
+ * them can be ranked: 1 there is a match, 0 there is none. */
+static int weigh(struct search *search, struct index *index, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, search->call->arena);
+	index_weights(index, &sql);
+	if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		return -1;
+	if (rc == 0)
+		return 0;
+	index->weights = col_str(&q, 0);
+	index->is_whole = strtoll(str_z(search->call->arena, index->weights), NULL, 10) <= LIMIT_SEARCH_RANKED;
+	return 1;
 }
 
 /* The newest matches in scope. Ranking is what costs, so it is done for so many of them at most. */
@@ -226,26 +247,43 @@ static int read_matches(struct search *search, const struct index *index, struct
 	return take(search, index, &scope, matches, f);
 }
 
+static int take_texts(struct search *search, const struct index *index, const int64_t *rows, size_t n,
+	struct matches *matches, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, search->call->arena);
+	index_texts(index, rows, n, &sql);
+	if (query_sql(search->s, &q, f, &sql) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		if (!count_parts(search, index, &q, matches))
+			continue;
+		matches->v[matches->n].n = col_int(&q, 0);
+		matches->bytes += matches->v[matches->n++].bytes;
+	}
+	return rc;
+}
+
 /* Words that fill the list of candidates leave parts of words no place that they do not have: those are looked for in
  * the texts of the candidates alone. */
 static int take_found(struct search *search, const struct index *index, struct matches *matches, struct failure *f)
 {
+	int64_t rows[INDEX_ROWS];
+	size_t n = 0;
+
 	for (size_t i = 0; i < search->hit_count; i++) {
 		const struct hit *hit = &search->hits[i];
-		AUTO(query_endp) struct query q = {0};
-		struct sql sql;
-		int rc;
 
-		if (hit->kind != index->kind || hit->rank[LOOK_TEXT] == 0)
+		if (hit->kind == index->kind && hit->rank[LOOK_TEXT] != 0)
+			rows[n++] = hit->n;
+		if (n < INDEX_ROWS && i + 1 < search->hit_count)
 			continue;
-		sql_init(&sql, search->call->arena);
-		index_texts(index, hit->n, &sql);
-		if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		if (n > 0 && take_texts(search, index, rows, n, matches, f) != 0)
 			return -1;
-		if (rc == 0 || !count_parts(search, index, &q, matches))
-			continue;
-		matches->v[matches->n].n = hit->n;
-		matches->bytes += matches->v[matches->n++].bytes;
+		n = 0;
 	}
 	return 0;
 }
@@ -280,8 +318,11 @@ int search_ranked(struct search *search, enum search_kind kind, enum analyser an
 		.kind = kind, .analyser = analyser, .query = search->words, .is_folded = search->is_folded};
 	struct matches *matches = ARENA_NEW(search->call->arena, struct matches);
 	size_t n;
+	int rc = analyser == ANALYSER_TEXT;
 
-	if (analyser == ANALYSER_TEXT && read_matches(search, &index, matches, f) != 0)
+	if (rc == 1 && search->term_count > 1)
+		rc = weigh(search, &index, f);
+	if (rc < 0 || (rc == 1 && read_matches(search, &index, matches, f) != 0))
 		return -1;
 	if (analyser == ANALYSER_TRIGRAM) {
 		if (take_parts(search, &index, matches, f) != 0)

@@ -17,6 +17,8 @@ struct index {
 	enum search_kind kind;
 	enum analyser analyser;
 	struct str query; /* of index_words or index_parts */
+	struct str weights; /* of index_weights; absent: there is one word */
+	bool is_whole;	    /* every match will be taken: oldest first, which is the cheaper walk */
 	bool is_folded;	  /* parts: texts as index_fold gives them */
 };
 
@@ -43,16 +45,21 @@ struct index_scope {
 	void *context;
 };
 /* Columns: row, score (text analyser; lower is better), item row, note key or '', then INDEX_TEXTS texts (parts);
- * newest row first, so that only those are scored which are taken. */
+ * newest row first, so that only those are scored which are taken; unless index->is_whole. */
 void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql);
-/* The same columns of one row, whether it matches or not (parts). */
-void index_texts(const struct index *index, int64_t row, struct sql *sql);
+/* The same columns of these rows, whether they match or not (parts). */
+#define INDEX_ROWS 64
+void index_texts(const struct index *index, const int64_t *rows, size_t n, struct sql *sql);
+/* Column: what the words of the query weigh, a text that begins with the number of rows that the rarest is in; no row
+ * when nothing matches (text analyser). */
+void index_weights(const struct index *index, struct sql *sql);
 /* The row of the match that `skip` newer ones precede. */
 void index_nth(const struct index *index, int64_t skip, struct sql *sql);
 /* First and last row that pass, and how many there are, counted up to `most`. */
 void index_extent(enum search_kind kind, const struct index_scope *scope, int64_t most, struct sql *sql);
 
-/* What of these rows the text analyser matched. Columns: row, text with <mark> around it, number of the text it is. */
+/* What of these rows the text analyser matched. Columns: row, then of each text the part with the matches and <mark>
+ * around them; NULL: there is none. */
 void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql);
 
 #endif

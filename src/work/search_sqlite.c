@@ -13,17 +13,17 @@
 #define STEPS_PER_TEXT 30
 
 static const struct {
-	const char *table, *texts[INDEX_TEXTS];
+	const char *table, *sizes, *texts[INDEX_TEXTS];
 } indexes[2][ANALYSER_COUNT] = {
 	[SEARCH_ITEMS] =
 		{
-			[ANALYSER_TRIGRAM] = {"item_fts_grams", {"title", "summary"}},
-			[ANALYSER_TEXT] = {"item_fts_text"},
+			[ANALYSER_TRIGRAM] = {"item_fts_grams", NULL, {"title", "summary"}},
+			[ANALYSER_TEXT] = {"item_fts_text", "item_fts_text_docsize", {NULL}},
 		},
 	[SEARCH_NOTES] =
 		{
-			[ANALYSER_TRIGRAM] = {"note_fts_grams", {"body"}},
-			[ANALYSER_TEXT] = {"note_fts_text"},
+			[ANALYSER_TRIGRAM] = {"note_fts_grams", NULL, {"body"}},
+			[ANALYSER_TEXT] = {"note_fts_text", "note_fts_text_docsize", {NULL}},
 		},
 };
 
@@ -232,19 +232,39 @@ static void add_match(const struct index *index, struct sql *sql)
 	sql_str(sql, index->query);
 }
 
+static void add_score(const struct index *index, struct sql *sql)
+{
+	if (index->analyser != ANALYSER_TEXT) {
+		sql_add(sql, "0");
+		return;
+	}
+	sql_add(sql, "rank_words(f.");
+	sql_add(sql, indexes[index->kind][index->analyser].table);
+	sql_add(sql, ", z.sz, ");
+	if (index->weights.p == NULL)
+		sql_add(sql, "NULL");
+	else
+		sql_str(sql, index->weights);
+	sql_add(sql, ")");
+}
+
+/* How long each text is; the ranking function would ask FTS5, which asks this table in a dearer way. */
+static void add_sizes(const struct index *index, struct sql *sql)
+{
+	if (index->analyser != ANALYSER_TEXT)
+		return;
+	sql_add(sql, " LEFT JOIN ");
+	sql_add(sql, indexes[index->kind][index->analyser].sizes);
+	sql_add(sql, " z ON z.id = f.rowid");
+}
+
 void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql)
 {
 	const char *table = indexes[index->kind][index->analyser].table;
 	bool is_note = index->kind == SEARCH_NOTES;
 
 	sql_add(sql, "SELECT f.rowid, ");
-	if (index->analyser == ANALYSER_TEXT) {
-		sql_add(sql, "rank_words(f.");
-		sql_add(sql, table);
-		sql_add(sql, ")");
-	} else {
-		sql_add(sql, "0");
-	}
+	add_score(index, sql);
 	if (scope->has_owner)
 		sql_add(sql, is_note ? ", x.item_n, x.key" : ", f.rowid, ''");
 	else
@@ -254,6 +274,7 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 	sql_add(sql, table);
 	sql_add(sql, " f");
 	add_owner(index, scope, sql);
+	add_sizes(index, sql);
 	add_match(index, sql);
 	add_rows(scope, sql);
 	if (scope->way == SCOPE_JOINED)
@@ -264,15 +285,42 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 		add_passing(index->kind, scope, sql);
 		sql_add(sql, ")");
 	}
-	sql_add(sql, " ORDER BY f.rowid DESC");
+	sql_add(sql, index->is_whole ? " ORDER BY f.rowid" : " ORDER BY f.rowid DESC");
 }
 
-void index_texts(const struct index *index, int64_t row, struct sql *sql)
+/* Few lengths of the list, so few statements that are kept. */
+static void add_list(const int64_t *rows, size_t n, struct sql *sql)
+{
+	size_t padded = 1;
+
+	while (padded < n)
+		padded *= 2;
+	for (size_t i = 0; i < padded; i++) {
+		sql_add(sql, i == 0 ? "(" : ", ");
+		sql_int(sql, rows[i < n ? i : n - 1]);
+	}
+	sql_add(sql, ")");
+}
+
+void index_texts(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
 {
 	sql_add(sql, "SELECT f.n, 0, 0, ''");
 	add_texts(index, sql);
-	sql_add(sql, index->kind == SEARCH_NOTES ? " FROM note_body f WHERE f.n = " : " FROM item_text f WHERE f.n = ");
-	sql_int(sql, row);
+	sql_add(sql, index->kind == SEARCH_NOTES ? " FROM note_body f WHERE f.n IN " : " FROM item_text f WHERE f.n IN ");
+	add_list(rows, n, sql);
+}
+
+void index_weights(const struct index *index, struct sql *sql)
+{
+	const char *table = indexes[index->kind][index->analyser].table;
+
+	sql_add(sql, "SELECT weigh_words(f.");
+	sql_add(sql, table);
+	sql_add(sql, ") FROM ");
+	sql_add(sql, table);
+	sql_add(sql, " f");
+	add_match(index, sql);
+	sql_add(sql, " LIMIT 1");
 }
 
 void index_nth(const struct index *index, int64_t skip, struct sql *sql)
@@ -296,31 +344,18 @@ void index_extent(enum search_kind kind, const struct index_scope *scope, int64_
 
 /* ---- snippets ---- */
 
-/* One walk over the matches for all of them: to find one match among many costs as much as to pass a thousand. Backwards
- * and within bounds, as what is shown is among the newest. */
+/* From the texts alone: to come to one match in the index, others are walked over. */
 void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
 {
 	bool is_note = index->kind == SEARCH_NOTES;
-	struct index_scope bounds = {.first = rows[0], .last = rows[0]};
-	const char *column = is_note ? "0" : "first_column(f.item_fts_text)";
-	size_t padded = 1;
 
-	while (padded < n)
-		padded *= 2; /* few lengths of the list, so few statements that are kept */
-	for (size_t i = 1; i < n; i++) {
-		bounds.first = rows[i] < bounds.first ? rows[i] : bounds.first;
-		bounds.last = rows[i] > bounds.last ? rows[i] : bounds.last;
+	sql_add(sql, "SELECT f.n, snippet_words(");
+	sql_str(sql, index->query);
+	sql_add(sql, is_note ? ", f.body)" : ", f.title), snippet_words(");
+	if (!is_note) {
+		sql_str(sql, index->query);
+		sql_add(sql, ", f.summary)");
 	}
-	sql_add(sql, is_note ? "SELECT f.rowid, snippet(f.note_fts_text, " : "SELECT f.rowid, snippet(f.item_fts_text, ");
-	sql_add(sql, column);
-	sql_add(sql, ", '<mark>', '</mark>', '…', 32), ");
-	sql_add(sql, column);
-	sql_add(sql, is_note ? " FROM note_fts_text f" : " FROM item_fts_text f");
-	add_match(index, sql);
-	add_rows(&bounds, sql);
-	for (size_t i = 0; i < padded; i++) {
-		sql_add(sql, i == 0 ? " AND +f.rowid IN (" : ", ");
-		sql_int(sql, rows[i < n ? i : n - 1]);
-	}
-	sql_add(sql, ") ORDER BY f.rowid DESC");
+	sql_add(sql, is_note ? " FROM note_body f WHERE f.n IN " : " FROM item_text f WHERE f.n IN ");
+	add_list(rows, n, sql);
 }
