@@ -294,8 +294,12 @@ static int take_parts(struct search *search, struct index *index, struct matches
 		ARENA_ARRAY(search->call->arena, uint16_t, (LIMIT_SEARCH_RANKED_PARTS + 1) * search->long_count);
 	if (search->is_full[index->kind])
 		return take_found(search, index, matches, f);
-	if (index_parts(search->s, index->kind, search->long_terms, search->long_count, &index->query, f) != 0)
+	if (index_parts(search->s, search->long_terms, search->long_count, index, f) != 0 ||
+		read_matches(search, index, matches, f) != 0)
 		return -1;
+	if (!index->is_whole || !matches->has_more)
+		return 0;
+	index->is_whole = false; /* there are more than can be ranked: the newest then */
 	return read_matches(search, index, matches, f);
 }
 

@@ -18,15 +18,15 @@ struct index {
 	enum analyser analyser;
 	struct str query; /* of index_words or index_parts */
 	struct str weights; /* of index_weights; absent: there is one word */
-	bool is_whole;	    /* every match will be taken: oldest first, which is the cheaper walk */
+	bool is_whole; /* all matches are expected to be taken: then oldest first, which is the cheaper walk */
 	bool is_folded;	  /* parts: texts as index_fold gives them */
 };
 
 /* Every term as a phrase, all of them wanted. */
 struct str index_words(struct arena *arena, const struct str *terms, size_t n);
-/* What finds every row that holds all these parts of words, and some that do not. */
-int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
-	struct failure *f);
+/* Makes of `index`, whose kind is given, what finds every row that holds all these parts of words, and some that do
+ * not. */
+int index_parts(struct snapshot *s, const struct str *terms, size_t n, struct index *index, struct failure *f);
 /* Characters of `text` without their case, one for one. */
 int index_fold(struct snapshot *s, struct str text, struct str *out, struct failure *f);
 
