@@ -224,23 +224,25 @@ static void weigh_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_c
 	sqlite3_value **values)
 {
 	sqlite3_str *weights = sqlite3_str_new(NULL);
-	double rows, mean, rarest = HUGE_VAL;
+	double rows, mean, rarest = HUGE_VAL, matches;
 	int code = count_table(api, fts, &rows, &mean);
 	char *text;
 
 	(void)count;
 	(void)values;
+	matches = rows;
 	for (int i = 0; code == SQLITE_OK && i < api->xPhraseCount(fts); i++) {
 		double found, weight;
 
 		code = weigh(api, fts, i, rows, &found);
+		matches *= rows > 0 ? found / rows : 0;
 		rarest = found < rarest ? found : rarest;
 		weight = log((rows - found + 0.5) / (found + 0.5));
 		sqlite3_str_appendf(weights, " %!.17g", weight > 0 ? weight : LEAST_WEIGHT);
 	}
 	text = sqlite3_str_finish(weights);
 	if (code == SQLITE_OK && text != NULL)
-		text = sqlite3_mprintf("%.0f %!.17g%z", rarest, mean, text);
+		text = sqlite3_mprintf("%.0f %.0f %!.17g%z", rarest, matches, mean, text);
 	if (code != SQLITE_OK || text == NULL)
 		sqlite3_result_error_code(context, code != SQLITE_OK ? code : SQLITE_NOMEM);
 	else
@@ -264,7 +266,8 @@ static int read_weights(const Fts5ExtensionApi *api, Fts5Context *fts, const cha
 		return code;
 	}
 	if (text != NULL) {
-		(void)strtod(text, &end); /* the rarest word's rows */
+		(void)strtod(text, &end); /* the rarest word's rows, and how many match */
+		(void)strtod(end, &end);
 		weights->mean_words = strtod(end, &end);
 	}
 	for (int i = 0; i < phrases; i++)

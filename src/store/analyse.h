@@ -10,8 +10,9 @@
  * fold(text): its characters folded in the same way, one for one.
  * rank_words(table, sizes, weights): bm25, lower is better; without the walk over all matches that bm25() makes to weigh
  * one word against itself. `sizes` is `sz` of the row in the table's _docsize. NULL for weights: all words weigh the same.
- * weigh_words(table): how many rows the rarest of the query's words is in (about, where there are many), then weights for
- * rank_words, by a sample of the rows of each word; all in one text with blanks between.
+ * weigh_words(table): how many rows the rarest of the query's words is in, how many rows hold all of them if each word
+ * stood where it stands by chance (both about, where there are many), then weights for rank_words, by a sample of the rows
+ * of each word; all in one text with blanks between.
  * snippet_words(query, text): see store/snippet.h. */
 #ifndef DAIS_STORE_ANALYSE_H
 #define DAIS_STORE_ANALYSE_H

@@ -50,8 +50,8 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 /* The same columns of these rows, whether they match or not (parts). */
 #define INDEX_ROWS 64
 void index_texts(const struct index *index, const int64_t *rows, size_t n, struct sql *sql);
-/* Column: what the words of the query weigh, a text that begins with the number of rows that the rarest is in; no row
- * when nothing matches (text analyser). */
+/* Columns: what the words of the query weigh, and the newest row; none when nothing matches (text analyser). The first
+ * is a text that begins with the number of rows that the rarest word is in, and of those that may match. */
 void index_weights(const struct index *index, struct sql *sql);
 /* The row of the match that `skip` newer ones precede. */
 void index_nth(const struct index *index, int64_t skip, struct sql *sql);

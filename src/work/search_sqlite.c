@@ -337,7 +337,7 @@ void index_weights(const struct index *index, struct sql *sql)
 
 	sql_add(sql, "SELECT weigh_words(f.");
 	sql_add(sql, table);
-	sql_add(sql, ") FROM ");
+	sql_add(sql, index->kind == SEARCH_NOTES ? "), (SELECT max(n) FROM note) FROM " : "), (SELECT max(n) FROM item) FROM ");
 	sql_add(sql, table);
 	sql_add(sql, " f");
 	add_match(index, sql);
