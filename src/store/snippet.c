@@ -337,10 +337,9 @@ static char *write_window(struct text *text, int from, int *bytes)
 		/* places that overlap share a mark */
 		for (i++; i < text->place_count && text->places[i].first <= last; i++)
 			last = text->places[i].last > last ? text->places[i].last : last;
-		first = first < from ? from : first;
+		if (first < from)
+			continue; /* cut in two: FTS5 does not mark such either */
 		last = last > to ? to : last;
-		if (first > last)
-			continue;
 		add(out, text, at, words[first].start);
 		sqlite3_str_appendall(out, "<mark>");
 		add(out, text, words[first].start, words[last].end);
