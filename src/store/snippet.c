@@ -116,14 +116,41 @@ static int cut(struct cutter *cutter, int flags, const char *text, int bytes, st
 
 /* ---- the query ---- */
 
+#define BUCKETS 64
+
 struct phrase {
 	int first, n; /* words */
+	int next;     /* in its bucket; -1: the last */
 };
+/* Hundreds of phrases may be looked for in thousands of words: buckets of first words leave few for each. */
 struct phrases {
 	struct words words;
 	struct phrase *v;
 	int n, cap;
+	int bucket[BUCKETS]; /* by bucket_of the first word, in the order of the query */
 };
+
+static int bucket_of(const struct words *words, int i)
+{
+	const struct word *word = &words->v[i];
+	unsigned sum = (unsigned)word->bytes;
+
+	for (int k = 0; k < word->bytes; k++)
+		sum = sum * 31 + (unsigned char)words->text[word->at + k];
+	return (int)(sum % BUCKETS);
+}
+
+static void fill_buckets(struct phrases *phrases)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		phrases->bucket[i] = -1;
+	for (int i = phrases->n - 1; i >= 0; i--) {
+		int *bucket = &phrases->bucket[bucket_of(&phrases->words, phrases->v[i].first)];
+
+		phrases->v[i].next = *bucket;
+		*bucket = i;
+	}
+}
 
 static void phrases_destroy(void *context)
 {
@@ -144,7 +171,7 @@ static int add_phrase(struct cutter *cutter, struct phrases *phrases, const char
 		return code;
 	code = grow((void **)&phrases->v, &phrases->cap, phrases->n + 1, sizeof(*phrases->v));
 	if (code == SQLITE_OK)
-		phrases->v[phrases->n++] = (struct phrase){first, phrases->words.n - first};
+		phrases->v[phrases->n++] = (struct phrase){first, phrases->words.n - first, -1};
 	return code;
 }
 
@@ -191,6 +218,7 @@ static int find_phrases(sqlite3_context *context, struct cutter *cutter, sqlite3
 		phrases_destroy(phrases);
 		return code;
 	}
+	fill_buckets(phrases);
 	sqlite3_set_auxdata(context, 0, phrases, phrases_destroy);
 	*out = sqlite3_get_auxdata(context, 0); /* NULL: there was no memory to keep it */
 	return *out == NULL ? SQLITE_NOMEM : SQLITE_OK;
@@ -232,7 +260,7 @@ static bool stands_at(const struct text *text, int at, const struct phrase *phra
 static int find_places(struct text *text)
 {
 	for (int at = 0; at < text->words.n; at++)
-		for (int i = 0; i < text->phrases->n; i++) {
+		for (int i = text->phrases->bucket[bucket_of(&text->words, at)]; i >= 0; i = text->phrases->v[i].next) {
 			const struct phrase *phrase = &text->phrases->v[i];
 
 			if (!stands_at(text, at, phrase))

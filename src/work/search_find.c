@@ -98,7 +98,7 @@ struct match {
 
 /* A window that was guessed may hold twice as many as will be ranked. */
 #define MOST_MATCHES (2 * LIMIT_SEARCH_RANKED)
-#define WINDOW 1.1 /* so much larger than what is expected to do: three deviations of a thousand matches */
+#define WINDOW 1.2 /* so much larger than what is expected to do: six deviations of a thousand matches */
 /* Of more rows than one in so many a walk newest first is as cheap. */
 #define DENSE 8
 
