@@ -48,7 +48,7 @@ struct frame {
 SQL(SQL_EVENT_PAGE,
 	"SELECT e.seq, e.at, e.type, e.root_n, e.entity_id, i.id, r.id, p.id, p.kind, e.req_id, e.data, e.seat"
 	" FROM event e LEFT JOIN item i ON i.n = e.item_n LEFT JOIN item r ON r.n = e.root_n"
-	" JOIN principal p ON p.n = e.actor_n WHERE e.seq > $1 ORDER BY e.seq LIMIT $2");
+	" JOIN principal p ON p.n = e.actor_n WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3");
 
 static void write_id(struct json_writer *w, const char *key, struct id id)
 {
@@ -135,7 +135,8 @@ static int read_page(struct stream_hub *hub, struct arena *arena, int64_t since,
 	failure_init(&f, arena);
 	if (snapshot_begin(hub->server->store, arena, &s, &f) != 0)
 		return -1;
-	rc = query(&s, &q, &f, SQL_EVENT_PAGE, "ii", since, (int64_t)LIMIT_EVENT_PAGE);
+	rc = query(&s, &q, &f, SQL_EVENT_PAGE, "iii", since, store_newest(hub->server->store),
+		(int64_t)LIMIT_EVENT_PAGE);
 	while (rc == 0 && *n < LIMIT_EVENT_PAGE && (rc = query_next(&q, &f)) == 1) {
 		read_frame(&q, arena, &frames[(*n)++]);
 		rc = 0;

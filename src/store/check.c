@@ -59,6 +59,11 @@ SQL(SQL_CHECK_TEXT,
 SQL(SQL_CHECK_MUTUAL,
 	"SELECT count(*) FROM dep a JOIN dep b ON b.from_n = a.to_n AND b.to_n = a.from_n"
 	" WHERE a.type = 0 AND b.type = 0");
+/* Each transition of an item that is still there is the newest of it, or the next one leads to it. */
+SQL(SQL_CHECK_CHAIN,
+	"SELECT count(*) FROM event e JOIN item i ON i.n = e.item_n AND i.id = e.entity_id WHERE e.type = 5"
+	" AND (i.moved_seq IS NULL OR i.moved_seq <> e.seq)"
+	" AND e.seq NOT IN (SELECT prev_seq FROM event WHERE prev_seq IS NOT NULL)");
 
 static const struct {
 	const char *sql;
@@ -73,6 +78,7 @@ static const struct {
 	{SQL_CHECK_CHILD_TALLY, "parents whose child counts are wrong", false},
 	{SQL_CHECK_ROOT_TALLY, "projects whose counts are wrong", false},
 	{SQL_CHECK_TEXT, "items without text", false},
+	{SQL_CHECK_CHAIN, "transitions that the history of their item does not reach", false},
 	{SQL_CHECK_MUTUAL, "pairs of items that block each other", false},
 };
 

@@ -46,10 +46,10 @@ const char *verification_name(enum verification verification)
 
 SQL(SQL_EVENT_ADD,
 	"INSERT INTO event (seq, id, at, type, root_n, item_n, entity_id, actor_n, verification, run_n, seat,"
-	" req_id, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+	" req_id, prev_seq, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
 
-int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
-	struct str data, struct failure *f)
+static int add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
+	int64_t prev_seq, struct str data, struct failure *f)
 {
 	struct store *store = tx->snapshot.store;
 	int64_t actor_n;
@@ -58,12 +58,31 @@ int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_
 	if (tx_actor(tx, &actor_n, f) != 0)
 		return -1;
 	id_generate(&id);
-	if (tx_run(tx, f, SQL_EVENT_ADD, "ibiiiobiiosss", store->next_seq, id, tx->snapshot.now,
+	if (tx_run(tx, f, SQL_EVENT_ADD, "ibiiiobiiossos", store->next_seq, id, tx->snapshot.now,
 		    (int64_t)type, root_n, item_n == 0 ? NULL : &item_n, entity, actor_n,
 		    (int64_t)tx->actor->verification, tx->actor->run_n == 0 ? NULL : &tx->actor->run_n,
-		    tx->actor->seat, str_of(tx->actor->req_id), data.n == 0 ? STR("{}") : data) < 0)
+		    tx->actor->seat, str_of(tx->actor->req_id), prev_seq == 0 ? NULL : &prev_seq,
+		    data.n == 0 ? STR("{}") : data) < 0)
 		return -1;
 	store->next_seq++;
+	return 0;
+}
+
+int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
+	struct str data, struct failure *f)
+{
+	assert(type != EVENT_ITEM_TRANSITIONED);
+	return add(tx, type, root_n, item_n, entity, 0, data, f);
+}
+
+int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct id entity, int64_t *moved_seq,
+	struct str data, struct failure *f)
+{
+	int64_t seq = tx->snapshot.store->next_seq;
+
+	if (add(tx, EVENT_ITEM_TRANSITIONED, root_n, item_n, entity, *moved_seq, data, f) != 0)
+		return -1;
+	*moved_seq = seq;
 	return 0;
 }
 
@@ -135,7 +154,10 @@ int tx_actor(struct tx *tx, int64_t *out, struct failure *f)
 /* Events outlive their item: the number of a deleted one is never given again. */
 SQL(SQL_MAX_ITEM,
 	"SELECT max(n) FROM (SELECT max(n) AS n FROM item UNION ALL"
-	" SELECT max(item_n) AS n FROM event WHERE item_n IS NOT NULL) AS seen");
+	" SELECT CAST(value AS BIGINT) AS n FROM meta WHERE key = 'retired_item') AS seen");
+SQL(SQL_RETIRE_ITEMS,
+	"INSERT INTO meta (key, value) VALUES ('retired_item', CAST($1 AS TEXT))"
+	" ON CONFLICT (key) DO UPDATE SET value = excluded.value");
 SQL(SQL_MAX_NOTE, "SELECT max(n) FROM note");
 SQL(SQL_MAX_DEP, "SELECT max(n) FROM dep");
 SQL(SQL_MAX_LEASE, "SELECT max(n) FROM lease");
@@ -167,6 +189,15 @@ int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure 
 		return -1;
 	*out = ++*last;
 	return 0;
+}
+
+int tx_retire_items(struct tx *tx, struct failure *f)
+{
+	int64_t *last = &tx->snapshot.store->sequences[SEQ_ITEM];
+
+	if (*last == 0 && query_int(&tx->snapshot, last, f, SQL_MAX_ITEM, "") < 0)
+		return -1;
+	return tx_run(tx, f, SQL_RETIRE_ITEMS, "i", *last) < 0 ? -1 : 0;
 }
 
 static struct write *write_of(struct tx *tx)

@@ -26,6 +26,8 @@ void db_close(struct db *db);
 /* Cached by text; a statement in use is prepared again. NULL with *f filled. */
 struct stmt *db_prepare(struct db *db, const char *sql, struct failure *f);
 void stmt_release(struct stmt *stmt);
+/* Each of these is bound between db_prepare and the first step: the last use's values are still there. */
+int stmt_parameters(const struct stmt *stmt);
 void stmt_bind_int(struct stmt *stmt, int at, int64_t value);
 /* Absent = NULL. Without `copies` the bytes stay where they are until the statement is released. */
 void stmt_bind_text(struct stmt *stmt, int at, struct str value, bool copies);
@@ -45,6 +47,8 @@ enum outcome db_exec(struct db *db, const char *sql);
 enum outcome db_run(struct db *db, const char *sql);
 /* The connection lost its transaction (the library rolled it back by itself). */
 bool db_transaction_lost(struct db *db);
+/* Memory that the connection keeps only to be faster. */
+void db_give_back(struct db *db);
 /* Reads past this moment of the monotonic clock end with DB_TIMEOUT; 0: no deadline. */
 void db_deadline(struct db *db, int64_t mono_ms);
 /* Log the library's text and fill *f by what the outcome means for a caller. Returns -1. */
@@ -56,7 +60,14 @@ void db_clear_worst(struct db *db);
 /* wal_file.c: the VFS of connections that write, by this name. */
 #define WAL_FILE_VFS "dais"
 void wal_file_register(void);
+struct sqlite3;
+/* Whether syncs of the log of this connection hand the bytes to the system and leave the disk to somebody else, who
+ * then owes it: true when one did since the last call. The first sync of a file and of each new header are always
+ * for the disk, since frames of a new generation may not reach it before their header. */
+bool wal_file_defer(struct sqlite3 *handle, bool defers);
 
+/* COMMIT that leaves the sync of the log to the caller when it can: *owes_sync. */
+enum outcome db_commit_unsynced(struct db *db, bool *owes_sync);
 /* Passive checkpoint; frames in the log and frames moved. */
 enum outcome db_checkpoint(struct db *db, bool restart, int *frames, int *moved);
 int64_t db_wal_frames(struct db *db); /* length of the log after the last commit */
@@ -105,8 +116,8 @@ struct store {
 	struct db *writer_db; /* owner: writer thread */
 	unsigned reader_count;
 
-	pthread_t writer, checkpointer, readers[8];
-	bool has_writer, has_checkpointer;
+	pthread_t writer, durable, checkpointer, readers[8];
+	bool has_writer, has_durable, has_checkpointer;
 	unsigned readers_started;
 
 	pthread_mutex_t queue_lock;
@@ -114,6 +125,16 @@ struct store {
 	struct store_job *queue_head, **queue_tail; /* guarded by queue_lock */
 	size_t queue_length;
 	bool is_closing;
+	struct store_job *taken; /* owner: writer thread; of the queue, not run yet */
+
+	/* Committed, not answered; guarded by queue_lock. */
+	pthread_cond_t batch_more, settled;
+	struct batch *batches, **batches_tail;
+	int batch_count;
+	int unsettled;	 /* batches whose COMMIT has begun and that are not on the disk */
+	bool is_syncing; /* the durable thread has batches in hand */
+	bool durable_closing;
+	int log_fd; /* of the write-ahead log, -1: none */
 
 	pthread_mutex_t read_lock;
 	pthread_cond_t read_more;
@@ -133,8 +154,9 @@ struct store {
 	struct follower followers[MAX_FOLLOWERS];
 	size_t follower_count;
 
-	_Atomic int64_t newest;	  /* last committed event */
+	_Atomic int64_t newest;	  /* last event that is on the disk */
 	int64_t next_seq;	  /* owner: writer thread */
+	int64_t committed;	  /* owner: writer thread; last committed event */
 	int64_t checkpoint_asked_at; /* owner: writer thread; length of the log then */
 	int64_t last_now;	  /* owner: writer thread; never runs backwards */
 	struct known_actor known_actors[KNOWN_ACTORS]; /* owner: writer thread */
@@ -164,8 +186,31 @@ struct write {
 	bool is_broken; /* something could not be undone alone */
 };
 
+/* What one COMMIT holds, or was to hold. */
+struct batch {
+	struct batch *next;
+	struct arena *arena; /* of the batch itself */
+	struct store_job *first;
+	struct failure *failure; /* of all, NULL: committed */
+	int64_t newest;		 /* its last event, 0: none */
+	bool owes_sync;		 /* its frames of the log were handed to the system, not synced */
+};
+
+/* ---- durable.c ---- */
+int durable_open(struct store *store, struct failure *f);
+void durable_close(struct store *store);
+void *durable_main(void *store);
+/* Before each COMMIT. */
+void durable_begin(struct store *store);
+/* After it: sync what is owed, answer, wake followers, free; here, or on the durable thread. */
+void durable_settle(struct store *store, struct batch *batches);
+void durable_hand_over(struct store *store, struct batch *batch);
+/* Returns when event `seen` is on the disk. Not for the durable thread. */
+void durable_wait(struct store *store, int64_t seen);
+
 int write_begin(struct store *store, struct write *write, struct failure *f);
-int write_commit(struct store *store, struct write *write, struct failure *f);
+/* With `owes_sync` the frames may be handed to the system only; *owes_sync says whether the disk still lacks them. */
+int write_commit(struct store *store, struct write *write, bool *owes_sync, struct failure *f);
 void write_rollback(struct store *store, struct write *write);
 /* event.c */
 void forget_new_principals(struct store *store);

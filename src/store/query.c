@@ -27,7 +27,9 @@ static struct stmt *prepare(struct db *db, const char *sql, struct failure *f)
  * value and are copied either way. */
 static void bind_all(struct stmt *stmt, bool copies, const char *types, va_list args)
 {
-	for (int at = 1; *types != '\0'; types++, at++) {
+	int at = 1;
+
+	for (; *types != '\0'; types++, at++) {
 		switch (*types) {
 		case 'i':
 			stmt_bind_int(stmt, at, va_arg(args, int64_t));
@@ -60,6 +62,7 @@ static void bind_all(struct stmt *stmt, bool copies, const char *types, va_list 
 			assert(!"a letter of query()");
 		}
 	}
+	assert(at - 1 == stmt_parameters(stmt));
 }
 
 int query(struct snapshot *s, struct query *q, struct failure *f, const char *sql, const char *types, ...)
@@ -223,6 +226,7 @@ int query_sql(struct snapshot *s, struct query *q, struct failure *f, const stru
 		else
 			stmt_bind_bytes(q->stmt, i + 1, p->text, true);
 	}
+	assert(sql->count == stmt_parameters(q->stmt));
 	return 0;
 }
 

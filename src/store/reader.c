@@ -66,6 +66,34 @@ int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *ou
 	return 0;
 }
 
+SQL(SQL_SEEN, "SELECT max(seq) FROM event");
+
+static int seen(struct snapshot *s, int64_t *out, struct failure *f)
+{
+	*out = 0;
+	if (!s->store->has_writer)
+		return 0; /* another process writes, or nobody */
+	return query_int(s, out, f, SQL_SEEN, "") < 0 ? -1 : 0;
+}
+
+int snapshot_is_settled(struct snapshot *s, struct failure *f)
+{
+	int64_t newest;
+
+	return seen(s, &newest, f) != 0 ? -1 : newest <= atomic_load(&s->store->newest);
+}
+
+int snapshot_settle(struct snapshot *s, struct failure *f)
+{
+	int64_t newest;
+
+	if (seen(s, &newest, f) != 0)
+		return -1;
+	if (newest > atomic_load(&s->store->newest))
+		durable_wait(s->store, newest);
+	return 0;
+}
+
 void snapshot_end(struct snapshot *snapshot)
 {
 	db_deadline(snapshot->db, 0);
@@ -107,7 +135,10 @@ void *reader_main(void *context)
 			read->refuse(read->arg, &failure);
 			continue;
 		}
-		read->run(&snapshot, read->arg);
+		if (snapshot_settle(&snapshot, &failure) == 0)
+			read->run(&snapshot, read->arg);
+		else
+			read->refuse(read->arg, &failure);
 		snapshot_end(&snapshot);
 	}
 	return NULL;

@@ -14,6 +14,7 @@ SQL(SQL_NEWEST_AT, "SELECT at FROM event WHERE seq = $1");
 static struct store *store_create(const struct store_options *options)
 {
 	struct store *store = calloc(1, sizeof(*store));
+	pthread_condattr_t monotonic;
 
 	if (store == NULL)
 		abort();
@@ -23,10 +24,18 @@ static struct store *store_create(const struct store_options *options)
 	store->reader_count = options->readers == 0 ? 2 : options->readers > 8 ? 8 : options->readers;
 	store->queue_tail = &store->queue_head;
 	store->read_tail = &store->read_head;
+	store->batches_tail = &store->batches;
+	store->log_fd = -1;
 	store->next_seq = EVENT_FIRST_SEQ + 1;
+	store->committed = EVENT_FIRST_SEQ;
 	atomic_store(&store->newest, EVENT_FIRST_SEQ);
 	(void)pthread_mutex_init(&store->queue_lock, NULL);
-	(void)pthread_cond_init(&store->queue_more, NULL);
+	(void)pthread_condattr_init(&monotonic);
+	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&store->queue_more, &monotonic);
+	(void)pthread_condattr_destroy(&monotonic);
+	(void)pthread_cond_init(&store->batch_more, NULL);
+	(void)pthread_cond_init(&store->settled, NULL);
 	(void)pthread_mutex_init(&store->read_lock, NULL);
 	(void)pthread_cond_init(&store->read_more, NULL);
 	(void)pthread_mutex_init(&store->pool_lock, NULL);
@@ -54,6 +63,7 @@ static int load_newest(struct store *store, struct failure *f)
 		return -1;
 	if (newest != 0) {
 		store->next_seq = newest + 1;
+		store->committed = newest;
 		atomic_store(&store->newest, newest);
 		store->last_now = at;
 	}
@@ -62,6 +72,11 @@ static int load_newest(struct store *store, struct failure *f)
 
 static int start_threads(struct store *store, struct failure *f)
 {
+	if (durable_open(store, f) != 0)
+		return -1;
+	if (pthread_create(&store->durable, NULL, durable_main, store) != 0)
+		return fail_errno(f, "start the thread that syncs");
+	store->has_durable = true;
 	if (pthread_create(&store->writer, NULL, writer_main, store) != 0)
 		return fail_errno(f, "start the writer");
 	store->has_writer = true;
@@ -127,6 +142,12 @@ static void stop_threads(struct store *store)
 	(void)pthread_mutex_unlock(&store->queue_lock);
 	if (store->has_writer)
 		(void)pthread_join(store->writer, NULL);
+	(void)pthread_mutex_lock(&store->queue_lock);
+	store->durable_closing = true;
+	(void)pthread_cond_broadcast(&store->batch_more);
+	(void)pthread_mutex_unlock(&store->queue_lock);
+	if (store->has_durable)
+		(void)pthread_join(store->durable, NULL);
 	(void)pthread_mutex_lock(&store->checkpoint_lock);
 	store->checkpoint_closing = true;
 	(void)pthread_cond_broadcast(&store->checkpoint_more);
@@ -142,10 +163,13 @@ void store_close(struct store *store)
 	stop_threads(store);
 	while (store->pool_idle > 0)
 		db_close(store->pool[--store->pool_idle]);
+	durable_close(store);
 	db_close(store->writer_db); /* the last connection checkpoints and removes the log */
 	file_unlock(store->lock);
 	(void)pthread_mutex_destroy(&store->queue_lock);
 	(void)pthread_cond_destroy(&store->queue_more);
+	(void)pthread_cond_destroy(&store->batch_more);
+	(void)pthread_cond_destroy(&store->settled);
 	(void)pthread_mutex_destroy(&store->read_lock);
 	(void)pthread_cond_destroy(&store->read_more);
 	(void)pthread_mutex_destroy(&store->pool_lock);

@@ -77,6 +77,11 @@ struct snapshot {
 /* A read snapshot on a pooled connection; any thread. UNAVAILABLE when none is free in time. */
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f);
 void snapshot_end(struct snapshot *snapshot);
+/* A snapshot shows what is committed; its last changes may still be on their way to the disk. Before it is used to
+ * tell a caller anything: whether all that it shows is on the disk (1, 0, -1 failure), and the same, waiting for the
+ * disk. Both must be the first that is asked of the snapshot. */
+int snapshot_is_settled(struct snapshot *s, struct failure *f);
+int snapshot_settle(struct snapshot *s, struct failure *f);
 
 struct query {
 	struct snapshot *snapshot;
@@ -139,6 +144,8 @@ enum sequence {
 	SEQ_RUN_REPORT, SEQ_PRINCIPAL, SEQ_COUNT,
 };
 int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure *f);
+/* Before items are deleted: no number of SEQ_ITEM that was given so far is given again. */
+int tx_retire_items(struct tx *tx, struct failure *f);
 /* Row of the acting principal, made on first sight. */
 int tx_actor(struct tx *tx, int64_t *out, struct failure *f);
 int tx_principal(struct tx *tx, const struct actor *actor, int64_t *out, struct failure *f);
@@ -169,6 +176,10 @@ const struct event_info *event_find(struct str wire);
 /* Append one event by tx->actor. `data` is a JSON object. root_n, item_n may be 0. */
 int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
 	struct str data, struct failure *f);
+/* Append a transition. *moved_seq is item.moved_seq: before, the transition that this one follows (0: none); after, its
+ * own number, which the caller stores. */
+int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct id entity, int64_t *moved_seq,
+	struct str data, struct failure *f);
 
 struct store_job {
 	/* On the writer thread, under a savepoint: 0 keeps the changes, -1 undoes them. */
@@ -197,7 +208,7 @@ int store_write(struct store *store, int (*run)(struct tx *tx, void *arg, struct
 	const struct actor *actor, struct arena *arena, struct failure *f);
 
 struct store_read {
-	/* On a reader thread, on a snapshot that ends afterwards. */
+	/* On a reader thread, on a settled snapshot that ends afterwards. */
 	void (*run)(struct snapshot *s, void *arg);
 	/* Instead of run, when no snapshot could be had. */
 	void (*refuse)(void *arg, struct failure *f);

@@ -363,6 +363,11 @@ static void found(void *context, struct str line)
 		findings->first = str_dup(findings->arena, line);
 }
 
+/* Events of the file may be of items that it does not hold any more. */
+SQL(SQL_RETIRE_ITEMS,
+	"INSERT INTO meta (key, value) SELECT 'retired_item', CAST(max(item_n) AS TEXT) FROM event WHERE item_n IS NOT NULL"
+	" HAVING count(*) > 0 ON CONFLICT (key) DO UPDATE SET value = excluded.value");
+
 /* A file can be well-formed and still say what no sequence of calls could have made. */
 static int check_whole(struct tx *tx, struct failure *f)
 {
@@ -382,7 +387,7 @@ int transfer_import(struct tx *tx, void *source, struct failure *f)
 	assert(transfer_table_count <= MAX_TABLES);
 	if (check_empty(tx, f) != 0 || clear(tx, f) != 0 || take_all(&importing, f) != 0 ||
 		tx_run(tx, f, SQL_COUNT_CHILDREN, "") < 0 || tx_run(tx, f, SQL_COUNT_ROOTS, "") < 0 ||
-		check_whole(tx, f) != 0)
+		tx_run(tx, f, SQL_RETIRE_ITEMS, "") < 0 || check_whole(tx, f) != 0)
 		return -1;
 	importing.source->rows = importing.rows;
 	return 0;

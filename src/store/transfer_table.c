@@ -27,6 +27,7 @@ static const struct transfer_column item_columns[] = {
 	{"created_at", TRANSFER_INT},
 	{"modified_at", TRANSFER_INT},
 	{"role_changed_at", TRANSFER_INT},
+	{"moved_seq", TRANSFER_INT_NULL},
 	{"label", TRANSFER_TEXT_NULL},
 	{"prev_label", TRANSFER_TEXT_NULL},
 	{"claim_gen", TRANSFER_INT},
@@ -123,6 +124,7 @@ static const struct transfer_column event_columns[] = {
 	{"run_n", TRANSFER_INT_NULL},
 	{"seat", TRANSFER_TEXT_NULL},
 	{"req_id", TRANSFER_TEXT_NULL},
+	{"prev_seq", TRANSFER_INT_NULL},
 	{"data", TRANSFER_TEXT},
 	{NULL, TRANSFER_INT},
 };

@@ -19,6 +19,9 @@ struct wal_file {
 	char *gathered;
 	size_t length;
 	sqlite3_int64 at; /* of the first byte gathered */
+	bool defers;	   /* a sync hands the bytes to the system and no more */
+	bool owes;	   /* it did so */
+	bool must_sync;	   /* the next one is for the disk: the file is new, or its header is */
 	sqlite3_file below[]; /* as large as the system's own VFS asks for */
 };
 
@@ -58,6 +61,7 @@ static int wal_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int64
 	struct wal_file *wal = (struct wal_file *)file;
 	bool follows = at == wal->at + (sqlite3_int64)wal->length;
 
+	wal->must_sync = wal->must_sync || at == 0;
 	if (!follows || wal->length + (size_t)n > LIMIT_WAL_GATHERED_BYTES) {
 		int rc = flush(wal);
 
@@ -83,9 +87,19 @@ static int wal_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int wal_sync(sqlite3_file *file, int flags)
 {
-	int rc = flush((struct wal_file *)file);
+	struct wal_file *wal = (struct wal_file *)file;
+	int rc = flush(wal);
 
-	return rc == SQLITE_OK ? below(file)->pMethods->xSync(below(file), flags) : rc;
+	if (rc != SQLITE_OK)
+		return rc;
+	if (wal->defers && !wal->must_sync) {
+		wal->owes = true;
+		return SQLITE_OK;
+	}
+	rc = wal->below->pMethods->xSync(wal->below, flags);
+	if (rc == SQLITE_OK)
+		wal->must_sync = wal->owes = false;
+	return rc;
 }
 
 static int wal_size(sqlite3_file *file, sqlite3_int64 *size)
@@ -151,11 +165,27 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
 
 	if ((flags & SQLITE_OPEN_WAL) == 0)
 		return system->xOpen(system, name, file, flags, out_flags);
-	*wal = (struct wal_file){.length = 0};
+	*wal = (struct wal_file){.must_sync = true};
 	rc = system->xOpen(system, name, wal->below, flags, out_flags);
 	if (rc == SQLITE_OK)
 		wal->base.pMethods = &methods;
 	return rc;
+}
+
+bool wal_file_defer(sqlite3 *handle, bool defers)
+{
+	sqlite3_file *file = NULL;
+	struct wal_file *wal;
+	bool owes;
+
+	(void)sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+	if (file == NULL || file->pMethods != &methods)
+		return false;
+	wal = (struct wal_file *)file;
+	wal->defers = defers;
+	owes = wal->owes;
+	wal->owes = false;
+	return owes;
 }
 
 void wal_file_register(void)

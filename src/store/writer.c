@@ -1,10 +1,8 @@
-/* The writer thread: many callers per commit, each under a savepoint of its own.
+/* The writer thread: many callers per commit, each under a savepoint of its own. durable.c answers them.
  *
  * Invariants
- * (1) done(rc 0) is called only after the COMMIT that holds the change returned, with synchronous=FULL.
- * (2) A caller's failure undoes that caller alone; a failed COMMIT fails every caller of the batch.
- * (3) Followers are woken after (1), with a number that is committed.
- * (4) `now` of a transaction never runs backwards, so stored times never do. */
+ * (1) A caller's failure undoes that caller alone; a failed COMMIT fails every caller of the batch.
+ * (2) `now` of a transaction never runs backwards, so stored times never do. */
 #include "store/private.h"
 
 #include "base/clock.h"
@@ -12,7 +10,9 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 int write_begin(struct store *store, struct write *write, struct failure *f)
 {
@@ -28,9 +28,10 @@ int write_begin(struct store *store, struct write *write, struct failure *f)
 	return 0;
 }
 
-int write_commit(struct store *store, struct write *write, struct failure *f)
+int write_commit(struct store *store, struct write *write, bool *owes_sync, struct failure *f)
 {
-	enum outcome outcome = db_run(store->writer_db, "COMMIT");
+	enum outcome outcome = owes_sync == NULL ? db_run(store->writer_db, "COMMIT")
+						 : db_commit_unsynced(store->writer_db, owes_sync);
 
 	if (outcome != DB_OK) {
 		(void)db_fail(store->writer_db, outcome, "commit", f);
@@ -38,6 +39,7 @@ int write_commit(struct store *store, struct write *write, struct failure *f)
 		return -1;
 	}
 	store->has_new_principals = false;
+	store->committed = store->next_seq - 1;
 	atomic_fetch_add(&store->commits, 1);
 	atomic_store(&store->wal_frames, db_frames_written(store->writer_db));
 	return 0;
@@ -47,7 +49,7 @@ void write_rollback(struct store *store, struct write *write)
 {
 	if (!db_transaction_lost(store->writer_db))
 		(void)db_exec(store->writer_db, "ROLLBACK"); /* nothing is left to do about a failure */
-	store->next_seq = atomic_load(&store->newest) + 1;
+	store->next_seq = store->committed + 1;
 	forget_new_principals(store);
 	/* Sequences are asked again: rows that they stood for may be gone. */
 	memset(store->sequences, 0, sizeof(store->sequences));
@@ -83,44 +85,73 @@ static int run_job(struct write *write, struct store_job *job)
 	return write->is_broken ? -1 : 0;
 }
 
-static struct store_job *take_one(struct store *store)
+/* The whole queue at once: one lock for many calls. */
+static void take_queue(struct store *store)
 {
-	struct store_job *job;
+	store->taken = store->queue_head;
+	store->queue_head = NULL;
+	store->queue_tail = &store->queue_head;
+	store->queue_length = 0;
+}
 
-	(void)pthread_mutex_lock(&store->queue_lock);
-	job = store->queue_head;
+static struct store_job *next_taken(struct store *store)
+{
+	struct store_job *job = store->taken;
+
 	if (job != NULL) {
-		store->queue_head = job->next;
-		if (store->queue_head == NULL)
-			store->queue_tail = &store->queue_head;
-		store->queue_length--;
+		store->taken = job->next;
 		job->next = NULL;
 	}
-	(void)pthread_mutex_unlock(&store->queue_lock);
 	return job;
 }
 
-static void finish_batch(struct store *store, struct store_job *first, const struct failure *batch)
+/* With the lock held; false after a while in which nothing came. */
+static bool wait_for_call(struct store *store)
 {
-	int64_t before = atomic_load(&store->newest);
-	int64_t newest = store->next_seq - 1;
+	struct timespec until;
 
-	if (batch == NULL && newest > before) {
-		atomic_store(&store->newest, newest);
-		for (size_t i = 0; i < store->follower_count; i++)
-			store->followers[i].wake(store->followers[i].context, newest); /* (3) */
-	}
-	while (first != NULL) {
-		struct store_job *job = first;
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LIMIT_WRITER_IDLE_MS / 1000;
+	while (store->queue_head == NULL && !store->is_closing)
+		if (pthread_cond_timedwait(&store->queue_more, &store->queue_lock, &until) == ETIMEDOUT)
+			return false;
+	return true;
+}
 
-		first = job->next; /* done() may free the job */
-		if (batch != NULL) {
-			/* (2): what this caller did alone does not matter any more */
-			failure_copy(&job->failure, job->arena, batch);
-			job->rc = -1;
-		}
-		job->done(job->arg, job->rc, &job->failure);
+static void give_back(struct store *store)
+{
+	(void)pthread_mutex_unlock(&store->queue_lock);
+	db_give_back(store->writer_db);
+	(void)pthread_mutex_lock(&store->queue_lock);
+}
+
+/* The first of a batch; NULL when the store closes. */
+static struct store_job *take_first(struct store *store)
+{
+	if (store->taken == NULL) {
+		(void)pthread_mutex_lock(&store->queue_lock);
+		if (!wait_for_call(store))
+			give_back(store);
+		while (store->queue_head == NULL && !store->is_closing)
+			(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
+		take_queue(store);
+		(void)pthread_mutex_unlock(&store->queue_lock);
 	}
+	return next_taken(store);
+}
+
+/* One more for the batch. While the disk is busy with an earlier batch nothing is gained by a commit: calls that come
+ * meanwhile join this one. NULL: commit, and the disk is free. */
+static struct store_job *take_more(struct store *store)
+{
+	if (store->taken == NULL) {
+		(void)pthread_mutex_lock(&store->queue_lock);
+		while (store->queue_head == NULL && (store->is_syncing || store->batches != NULL))
+			(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
+		take_queue(store);
+		(void)pthread_mutex_unlock(&store->queue_lock);
+	}
+	return next_taken(store);
 }
 
 /* The disk is full or read-only: say so for a while, give the reserve away, look again later. */
@@ -134,41 +165,92 @@ static void note_full(struct store *store)
 		reserve_release(store->path);
 }
 
+struct running {
+	struct write write;
+	struct batch *batch;
+	struct store_job **end;
+	int64_t started;
+	int count;
+	bool is_idle; /* nothing else waits, neither calls nor the disk */
+};
+
+static struct batch *batch_create(void)
+{
+	struct arena *arena = arena_create();
+	struct batch *batch = ARENA_NEW(arena, struct batch);
+
+	batch->arena = arena;
+	return batch;
+}
+
+static void batch_fail(struct batch *batch, const struct failure *why)
+{
+	batch->failure = ARENA_NEW(batch->arena, struct failure);
+	failure_copy(batch->failure, batch->arena, why);
+}
+
+static void lose(struct store *store, struct running *run, const struct failure *why)
+{
+	batch_fail(run->batch, why);
+	if (why->code != FAIL_STORAGE_FULL)
+		(void)fail(run->batch->failure, FAIL_UNAVAILABLE, "The store had to undo this batch; repeat the call.");
+	run->batch->failure->retry_after_ms = 100;
+	write_rollback(store, &run->write);
+}
+
+/* Until there are no more, or the batch is large or late enough, or lost. */
+static void run_jobs(struct store *store, struct running *run, struct store_job *job)
+{
+	for (;;) {
+		*run->end = job;
+		run->end = &job->next;
+		run->count++;
+		if (run->batch->failure == NULL && run_job(&run->write, job) != 0)
+			lose(store, run, &job->failure);
+		if (run->batch->failure != NULL || run->count >= LIMIT_BATCH_OPS ||
+			clock_mono_us() - run->started > LIMIT_BATCH_MS * 1000)
+			return;
+		job = take_more(store);
+		if (job == NULL) {
+			run->is_idle = true;
+			return;
+		}
+	}
+}
+
+/* One caller alone is answered by this thread: handing over would only take longer. */
+static void commit(struct store *store, struct running *run)
+{
+	bool is_alone = run->is_idle && run->count == 1;
+	struct batch *batch = run->batch;
+	struct failure failure;
+	int64_t before = store->committed;
+
+	failure_init(&failure, batch->arena);
+	durable_begin(store);
+	if (batch->failure == NULL &&
+		write_commit(store, &run->write, is_alone ? NULL : &batch->owes_sync, &failure) != 0)
+		batch_fail(batch, &failure);
+	batch->newest = store->committed > before ? store->committed : 0;
+	atomic_fetch_add(&store->calls, run->count);
+	atomic_fetch_add(&store->busy_us, clock_mono_us() - run->started);
+	if (is_alone)
+		durable_settle(store, batch);
+	else
+		durable_hand_over(store, batch);
+}
+
 static void run_batch(struct store *store, struct store_job *job)
 {
-	int64_t started = clock_mono_us();
-	struct store_job *first = NULL;
-	struct store_job **end = &first;
-	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct running run = {.write = {.store = store}, .batch = batch_create(), .started = clock_mono_us()};
 	struct failure failure;
-	struct write write = {.store = store};
-	bool is_broken = false;
-	int count = 0;
 
-	failure_init(&failure, arena);
-	is_broken = write_begin(store, &write, &failure) != 0;
-	while (job != NULL) {
-		*end = job;
-		end = &job->next;
-		count++;
-		if (!is_broken && run_job(&write, job) != 0) {
-			failure_copy(&failure, arena, &job->failure);
-			if (failure.code != FAIL_STORAGE_FULL)
-				(void)fail(&failure, FAIL_UNAVAILABLE,
-					"The store had to undo this batch; repeat the call.");
-			failure.retry_after_ms = 100;
-			write_rollback(store, &write);
-			is_broken = true;
-		}
-		if (is_broken || count >= LIMIT_BATCH_OPS || clock_mono_us() - started > LIMIT_BATCH_MS * 1000)
-			break;
-		job = take_one(store);
-	}
-	if (!is_broken)
-		is_broken = write_commit(store, &write, &failure) != 0; /* (1) */
-	atomic_fetch_add(&store->calls, count);
-	atomic_fetch_add(&store->busy_us, clock_mono_us() - started);
-	finish_batch(store, first, is_broken ? &failure : NULL);
+	run.end = &run.batch->first;
+	failure_init(&failure, run.batch->arena);
+	if (write_begin(store, &run.write, &failure) != 0)
+		batch_fail(run.batch, &failure);
+	run_jobs(store, &run, job);
+	commit(store, &run);
 	note_full(store);
 }
 
@@ -205,21 +287,14 @@ static void tend_log(struct store *store)
 void *writer_main(void *context)
 {
 	struct store *store = context;
+	struct store_job *job;
 
 	(void)prctl(PR_SET_NAME, "writer");
-	for (;;) {
-		struct store_job *job;
-
-		(void)pthread_mutex_lock(&store->queue_lock);
-		while (store->queue_head == NULL && !store->is_closing)
-			(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
-		(void)pthread_mutex_unlock(&store->queue_lock);
-		job = take_one(store);
-		if (job == NULL)
-			return NULL;
+	while ((job = take_first(store)) != NULL) {
 		run_batch(store, job);
 		tend_log(store);
 	}
+	return NULL;
 }
 
 void *checkpointer_main(void *context)

@@ -85,24 +85,31 @@ static void read_refuse(void *arg, struct failure *f)
 
 static void start_read(struct frame *frame, struct failure *f)
 {
+	struct store *store = frame->tools->store;
 	struct snapshot snapshot;
+	int settled = 0;
 
-	if (!frame->steps[0].operation->is_quick) {
-		frame->read = (struct store_read){.run = read_on_reader,
-			.refuse = read_refuse,
-			.arg = frame,
-			.arena = frame->call.arena};
-		if (store_read_submit(frame->tools->store, &frame->read, f) != 0)
+	if (frame->steps[0].operation->is_quick) {
+		if (snapshot_begin(store, frame->call.arena, &snapshot, f) != 0) {
 			read_refuse(frame, f);
+			return;
+		}
+		settled = snapshot_is_settled(&snapshot, f);
+		if (settled == 1)
+			read_run(&snapshot, frame);
+		snapshot_end(&snapshot);
+	}
+	if (settled != 0) {
+		if (settled < 0)
+			frame_answer_failure(frame, f);
+		finish(frame);
 		return;
 	}
-	if (snapshot_begin(frame->tools->store, frame->call.arena, &snapshot, f) != 0) {
+	/* Slow, or to wait for the disk: not on this thread. */
+	frame->read = (struct store_read){
+		.run = read_on_reader, .refuse = read_refuse, .arg = frame, .arena = frame->call.arena};
+	if (store_read_submit(store, &frame->read, f) != 0)
 		read_refuse(frame, f);
-		return;
-	}
-	read_run(&snapshot, frame);
-	snapshot_end(&snapshot);
-	finish(frame);
 }
 
 static int prepare(struct frame *frame, struct failure *f)

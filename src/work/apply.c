@@ -5,10 +5,10 @@
 /* The claim columns stay out of the first form: naming them would touch their indexes. */
 SQL(SQL_APPLY,
 	"UPDATE item SET role = $2, prev_role = $3, label = $4, prev_label = $5, role_changed_at = $6,"
-	" modified_at = $6, version = version + 1 WHERE n = $1");
+	" modified_at = $6, moved_seq = $7, version = version + 1 WHERE n = $1");
 SQL(SQL_APPLY_UNCLAIMED,
 	"UPDATE item SET role = $2, prev_role = $3, label = $4, prev_label = $5, role_changed_at = $6,"
-	" modified_at = $6, version = version + 1, claim_by = NULL, claim_at = NULL, claim_first_at = NULL,"
+	" modified_at = $6, moved_seq = $7, version = version + 1, claim_by = NULL, claim_at = NULL, claim_first_at = NULL,"
 	" claim_until = NULL, claim_ttl = NULL, claim_lapse_seen = 0 WHERE n = $1");
 
 void unit_init(struct unit *unit, struct tx *tx, struct call *call)
@@ -54,16 +54,17 @@ static int label_after(struct unit *unit, const struct move *move, struct str *o
 
 /* ---- columns ---- */
 
-static int write_columns(struct unit *unit, const struct move *move, struct str label, struct failure *f)
+static int write_columns(struct unit *unit, const struct move *move, struct str label, int64_t moved_seq,
+	struct failure *f)
 {
 	const struct item *item = move->item;
 	bool is_blocking = move->target == ROLE_BLOCKED;
 	bool drops_claim = move->target == ROLE_TERMINAL && item->claim_by != 0;
 	int64_t prev_role = item->role;
 
-	return tx_run(unit->tx, f, drops_claim ? SQL_APPLY_UNCLAIMED : SQL_APPLY, "iiossi", item->n,
+	return tx_run(unit->tx, f, drops_claim ? SQL_APPLY_UNCLAIMED : SQL_APPLY, "iiossii", item->n,
 		       (int64_t)move->target, is_blocking ? &prev_role : NULL, label,
-		       is_blocking ? item->label : STR_NONE, unit->tx->snapshot.now) < 0
+		       is_blocking ? item->label : STR_NONE, unit->tx->snapshot.now, moved_seq) < 0
 		? -1
 		: 0;
 }
@@ -130,7 +131,7 @@ static int settle_leases(struct unit *unit, const struct move *move, struct fail
 /* ---- history ---- */
 
 static int record(struct unit *unit, const struct move *move, const struct manner *manner,
-	const struct applied *applied, struct failure *f)
+	const struct applied *applied, int64_t *moved_seq, struct failure *f)
 {
 	const struct item *item = move->item;
 	bool is_cascade = move->cascade != CASCADE_NONE;
@@ -150,7 +151,7 @@ static int record(struct unit *unit, const struct move *move, const struct manne
 	if (applied->credentials.p != NULL)
 		jw_kraw(&w, "consumedCredentials", applied->credentials);
 	jw_object_end(&w);
-	return event_add(unit->tx, EVENT_ITEM_TRANSITIONED, item->root_n, item->n, item->id, buf_str(&text), f);
+	return event_add_transition(unit->tx, item->root_n, item->n, item->id, moved_seq, buf_str(&text), f);
 }
 
 int unit_apply(struct unit *unit, struct move *move, const struct manner *manner, struct applied *out,
@@ -158,13 +159,15 @@ int unit_apply(struct unit *unit, struct move *move, const struct manner *manner
 {
 	const struct item *item = move->item;
 	struct applied applied = {.from = item->role, .to = move->target, .version = item->version + 1};
+	int64_t moved_seq = item->moved_seq;
 
 	if (label_after(unit, move, &applied.label, f) != 0)
 		return -1;
 	applied.credentials = credentials_of(unit->tx->snapshot.arena, move, manner);
-	if (write_columns(unit, move, applied.label, f) != 0 ||
+	if (record(unit, move, manner, &applied, &moved_seq, f) != 0 ||
+		write_columns(unit, move, applied.label, moved_seq, f) != 0 ||
 		tally_move(unit->tx, item->parent_n, item->root_n, applied.from, applied.to, f) != 0 ||
-		record(unit, move, manner, &applied, f) != 0 || settle_leases(unit, move, f) != 0 ||
+		settle_leases(unit, move, f) != 0 ||
 		settle_claim(unit, move, f) != 0 ||
 		dependency_unblocked(&unit->tx->snapshot, item->n, applied.from, applied.to,
 			&unit->unblocked, f) != 0)

@@ -108,7 +108,7 @@ int unblocked_write(struct json_writer *w, struct snapshot *s, struct call *call
 
 	for (size_t i = 0; i < unblocked->n; i++) {
 		struct item item;
-		int rc = item_load(s, unblocked->v[i], &item, f);
+		int rc = item_load_ref(s, unblocked->v[i], &item, f);
 
 		if (rc < 0)
 			return -1;

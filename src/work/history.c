@@ -24,7 +24,7 @@ struct reading {
 struct entry {
 	int64_t seq;
 	struct id id, item_id;
-	int64_t at, item_n, root_n, actor_n, verification, run_n;
+	int64_t at, item_n, root_n, actor_n, verification, run_n, prev_seq;
 	struct str title, seat, data;
 };
 
@@ -82,6 +82,7 @@ static void read_entry(const struct query *q, struct entry *out)
 		.seat = col_str(q, 9),
 		.data = col_str(q, 10),
 		.run_n = col_int(q, 11),
+		.prev_seq = col_int(q, 12),
 	};
 }
 
@@ -121,14 +122,70 @@ static int take(struct reading *r, const struct entry *e, struct failure *f)
 /* An id that a later item got again would show a stranger's past: the entity settles whose event it is. */
 #define ENTRY_COLUMNS \
 	"SELECT e.seq, e.id, e.at, i.n, i.id, i.root_n, t.title, e.actor_n, e.verification, e.seat, e.data," \
-	" e.run_n" \
+	" e.run_n, e.prev_seq" \
 	" FROM event e JOIN item i ON i.n = e.item_n AND i.id = e.entity_id JOIN item_text t ON t.n = i.n"
 #define TRANSITIONED "5"
 
 SQL(SQL_HISTORY_WINDOW, /* by primary key */
 	ENTRY_COLUMNS " WHERE e.seq >= $1 AND e.seq < $2 AND e.type = " TRANSITIONED " ORDER BY e.seq DESC");
-SQL(SQL_HISTORY_ITEM, /* by event_item */
-	ENTRY_COLUMNS " WHERE e.item_n = $1 AND e.seq < $2 AND e.type = " TRANSITIONED " ORDER BY e.seq DESC");
+/* 1 go on, also when `since` ends it; 0 the page ended before the entry. */
+static int take_next(struct reading *r, const struct entry *e, struct failure *f)
+{
+	int rc;
+
+	if (r->in->since.set && e->at <= r->in->since.v) {
+		r->is_ended = true;
+		return 1;
+	}
+	if ((rc = take(r, e, f)) == 1)
+		r->before = e->seq;
+	return rc;
+}
+
+/* The transitions of an item hang together: its row names the newest, each names the one before. A cursor names the
+ * last that was shown. All by primary key. */
+SQL(SQL_MOVED, "SELECT moved_seq FROM item WHERE n = $1");
+SQL(SQL_BEFORE, "SELECT prev_seq FROM event WHERE seq = $1 AND item_n = $2 AND type = " TRANSITIONED);
+SQL(SQL_HISTORY_ENTRY, ENTRY_COLUMNS " WHERE e.seq = $1 AND e.item_n = $2 AND e.type = " TRANSITIONED);
+
+/* The newest transition that was not shown yet, or 0. */
+static int first_of_item(struct reading *r, bool is_continued, int64_t *out, struct failure *f)
+{
+	int rc;
+
+	*out = 0;
+	if (is_continued)
+		rc = query_int(r->s, out, f, SQL_BEFORE, "ii", r->before, r->scope.item_n);
+	else
+		rc = query_int(r->s, out, f, SQL_MOVED, "i", r->scope.item_n);
+	return rc < 0 ? -1 : 0;
+}
+
+static int read_item(struct reading *r, bool is_continued, struct failure *f)
+{
+	int64_t seq;
+
+	if (first_of_item(r, is_continued, &seq, f) != 0)
+		return -1;
+	while (seq != 0 && !r->is_ended) {
+		AUTO(query_endp) struct query q = {0};
+		struct entry e;
+		int rc;
+
+		if (query(r->s, &q, f, SQL_HISTORY_ENTRY, "ii", seq, r->scope.item_n) != 0)
+			return -1;
+		if ((rc = query_next(&q, f)) < 0)
+			return -1;
+		if (rc == 0)
+			break;
+		read_entry(&q, &e);
+		if ((rc = take_next(r, &e, f)) != 1)
+			return rc;
+		seq = e.prev_seq;
+	}
+	r->is_ended = true;
+	return 0;
+}
 
 /* 1 all rows were taken, 0 the page ended among them. */
 static int take_rows(struct reading *r, struct query *q, struct failure *f)
@@ -138,27 +195,10 @@ static int take_rows(struct reading *r, struct query *q, struct failure *f)
 
 	while ((rc = query_next(q, f)) == 1) {
 		read_entry(q, &e);
-		if (r->in->since.set && e.at <= r->in->since.v) {
-			r->is_ended = true;
-			return 1;
-		}
-		if ((rc = take(r, &e, f)) != 1)
+		if ((rc = take_next(r, &e, f)) != 1 || r->is_ended)
 			return rc;
-		r->before = e.seq;
 	}
 	return rc < 0 ? -1 : 1;
-}
-
-static int read_item(struct reading *r, struct failure *f)
-{
-	AUTO(query_endp) struct query q = {0};
-	int rc;
-
-	if (query(r->s, &q, f, SQL_HISTORY_ITEM, "ii", r->scope.item_n, r->before) != 0)
-		return -1;
-	rc = take_rows(r, &q, f);
-	r->is_ended = r->is_ended || rc == 1;
-	return rc < 0 ? -1 : 0;
 }
 
 static int read_log(struct reading *r, struct failure *f)
@@ -202,7 +242,7 @@ static int run(struct reading *r, struct str cursor, struct failure *f)
 {
 	if (begin(r, cursor, f) != 0)
 		return -1;
-	return r->scope.item_n != 0 ? read_item(r, f) : read_log(r, f);
+	return r->scope.item_n != 0 ? read_item(r, cursor.p != NULL, f) : read_log(r, f);
 }
 
 int history_recent(struct snapshot *s, struct call *call, const struct history_scope *scope, int64_t since,

@@ -13,7 +13,7 @@ SQL(SQL_CLAIM_LAPSE_SEEN, "UPDATE item SET claim_lapse_seen = 1 WHERE n = $1");
 SQL(SQL_CLAIMS_OF, /* by item_claim_by */
 	"SELECT n FROM item WHERE claim_by = $1 AND claim_by IS NOT NULL ORDER BY n");
 SQL(SQL_PRINCIPAL_ID, "SELECT id FROM principal WHERE n = $1");
-SQL(SQL_CLAIM_ENDS, /* by event_item */
+SQL(SQL_CLAIM_ENDS, /* by event_claim_end */
 	"SELECT at, data FROM event WHERE item_n = $1 AND type = 12 ORDER BY seq DESC LIMIT $2");
 
 int64_t claim_cadence(int64_t ttl_seconds)

@@ -10,17 +10,18 @@ const char *priority_name(enum priority priority)
 	return names[priority];
 }
 
-/* by primary key, four point reads; by id one more */
-#define ITEM_ROWS \
-	"SELECT i.id, i.parent_n, p.id, i.root_n, r.id, i.depth, i.role, i.prev_role, i.priority, i.complexity," \
+#define ITEM_COLUMNS(root_id) \
+	"SELECT i.id, i.parent_n, p.id, i.root_n, " root_id ", i.depth, i.role, i.prev_role, i.priority, i.complexity," \
 	" i.version, i.created_at, i.modified_at, i.role_changed_at, i.label, i.prev_label, i.claim_by," \
 	" i.claim_at, i.claim_first_at, i.claim_until, i.claim_ttl, i.claim_gen, i.claim_lapse_seen," \
 	" t.title, t.type, t.tags, t.traits, t.summary, t.requires_verification, t.created_by, i.n," \
-	" p.role" \
-	" FROM item i JOIN item_text t ON t.n = i.n JOIN item r ON r.n = i.root_n" \
-	" LEFT JOIN item p ON p.n = i.parent_n WHERE "
-SQL(SQL_ITEM_LOAD, ITEM_ROWS "i.n = $1");
-SQL(SQL_ITEM_LOAD_BY_ID, ITEM_ROWS "i.id = $1");
+	" p.role, i.moved_seq FROM item i JOIN item_text t ON t.n = i.n"
+#define ROOT_ROW " JOIN item r ON r.n = i.root_n"
+#define PARENT_ROW " LEFT JOIN item p ON p.n = i.parent_n WHERE "
+/* by primary key, four point reads; by id one more; to be moved one less */
+SQL(SQL_ITEM_LOAD, ITEM_COLUMNS("r.id") ROOT_ROW PARENT_ROW "i.n = $1");
+SQL(SQL_ITEM_LOAD_BY_ID, ITEM_COLUMNS("r.id") ROOT_ROW PARENT_ROW "i.id = $1");
+SQL(SQL_ITEM_LOAD_TO_MOVE, ITEM_COLUMNS("NULL") PARENT_ROW "i.id = $1");
 
 static void read_row(const struct query *q, struct item *out)
 {
@@ -56,6 +57,7 @@ static void read_row(const struct query *q, struct item *out)
 	out->created_by = col_int(q, 29);
 	out->n = col_int(q, 30);
 	out->parent_role = (enum role)col_int(q, 31);
+	out->moved_seq = col_int(q, 32);
 }
 
 static int load(struct query *q, struct item *out, struct failure *f)
@@ -108,24 +110,24 @@ int item_load_ref(struct snapshot *s, int64_t n, struct item *out, struct failur
 }
 
 /* One statement for a whole id, which is what nearly every call names. */
-static int load_by_id(struct snapshot *s, const struct caller *caller, struct id id, struct item *out,
-	struct failure *f)
+static int load_by_id(struct snapshot *s, const struct caller *caller, const char *sql, struct id id,
+	struct item *out, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	int rc = query(s, &q, f, SQL_ITEM_LOAD_BY_ID, "b", id) != 0 ? -1 : load(&q, out, f);
+	int rc = query(s, &q, f, sql, "b", id) != 0 ? -1 : load(&q, out, f);
 
 	return rc == 1 && !caller_reads_root(caller, out->root_n) ? 0 : rc;
 }
 
-int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
-	struct failure *f)
+static int find(struct snapshot *s, struct call *call, const char *sql, struct str text, struct str path,
+	struct item *out, struct failure *f)
 {
 	struct id_prefix prefix;
 	int64_t n;
 	int rc;
 
 	if (id_prefix_parse(text, &prefix) && prefix.digits == 32)
-		rc = load_by_id(s, call->caller, prefix.low, out, f);
+		rc = load_by_id(s, call->caller, sql, prefix.low, out, f);
 	else if (id_resolve(s, call, KIND_ITEM, text, path, &n, f) != 0)
 		return -1;
 	else
@@ -133,10 +135,23 @@ int item_find(struct snapshot *s, struct call *call, struct str text, struct str
 	return rc == 1 ? 0 : rc == 0 ? fail_not_found(f, "item", text) : -1;
 }
 
+int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
+	struct failure *f)
+{
+	return find(s, call, SQL_ITEM_LOAD_BY_ID, text, path, out, f);
+}
+
+int item_find_to_move(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
+	struct failure *f)
+{
+	return find(s, call, SQL_ITEM_LOAD_TO_MOVE, text, path, out, f);
+}
+
 int item_writable(struct snapshot *s, struct call *call, const struct item *item, struct failure *f)
 {
 	const struct seat_scope *seat = &call->caller->seat;
 	int64_t scope = seat->scope_n != 0 ? seat->scope_n : seat->root_n;
+	struct item whole;
 	int rc;
 
 	if (seat->run_n == 0)
@@ -144,9 +159,11 @@ int item_writable(struct snapshot *s, struct call *call, const struct item *item
 	rc = item_is_below(s, item->n, scope, f);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
+	if (item_load(s, item->n, &whole, f) < 0)
+		return -1;
 	(void)fail(f, FAIL_FORBIDDEN, "Your seat's run does not include this item.");
 	fail_detail_str(f, "scope", STR("root"));
-	fail_detail_str(f, "required", id_str(f->arena, item->root_id));
+	fail_detail_str(f, "required", id_str(f->arena, whole.root_id));
 	return -1;
 }
 

@@ -24,6 +24,7 @@ SQL(SQL_LEASE_OF_HOLDER,
 	"SELECT l.n, l.resource_key, l.holder_n, l.acquired_at, l.expires_at, i.id, t.title, i.root_n FROM lease l"
 	" JOIN item i ON i.n = l.holder_n JOIN item_text t ON t.n = l.holder_n WHERE l.holder_n = $1"
 	" ORDER BY l.resource_key");
+SQL(SQL_LEASE_ANY, "SELECT n FROM lease WHERE holder_n = $1 LIMIT 1"); /* by lease_holder */
 SQL(SQL_LEASE_DEAD, /* a scan of a table that holds only items in work */
 	"SELECT l.n, l.resource_key, l.holder_n, l.acquired_at, l.expires_at, i.id, t.title, i.root_n FROM lease l"
 	" JOIN item i ON i.n = l.holder_n JOIN item_text t ON t.n = l.holder_n WHERE l.expires_at <= $1"
@@ -197,7 +198,11 @@ int lease_release_all(struct tx *tx, const struct item *item, enum lease_reason 
 {
 	AUTO(query_endp) struct query q = {0};
 	struct lease_row *rows;
+	int64_t any;
+	int rc = query_int(&tx->snapshot, &any, f, SQL_LEASE_ANY, "i", item->n);
 
+	if (rc != 1) /* most items that leave work hold none */
+		return rc;
 	if (query(&tx->snapshot, &q, f, SQL_LEASE_OF_HOLDER, "i", item->n) != 0 || collect(&q, &rows, f) != 0)
 		return -1;
 	return end_rows(tx, rows, reason, f);

@@ -244,7 +244,7 @@ int items_delete(struct tx *tx, struct call *call, const struct delete_args *in,
 	list = ARENA_ARRAY(call->arena, int64_t, LIMIT_DELETE_ITEMS);
 	if (collect(&tx->snapshot, item.n, list, &n, f) != 0)
 		return -1;
-	if (item.parent_n == 0 && remove_project(&r, &item, f) != 0)
+	if (tx_retire_items(tx, f) != 0 || (item.parent_n == 0 && remove_project(&r, &item, f) != 0))
 		return -1;
 	while (n > 0)
 		if (remove_one(&r, list[--n], f) != 0)

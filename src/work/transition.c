@@ -233,7 +233,7 @@ int advance_transition(struct tx *tx, struct call *call, const struct transition
 	struct item item;
 	struct unit unit;
 
-	if (item_find(&tx->snapshot, call, in->item.v, STR("itemId"), &item, f) != 0 ||
+	if (item_find_to_move(&tx->snapshot, call, in->item.v, STR("itemId"), &item, f) != 0 ||
 		item_writable(&tx->snapshot, call, &item, f) != 0 ||
 		item_expect(&item, in->expected_version.set, in->expected_version.v, f) != 0 ||
 		check_rules(&tx->snapshot, call, &item, &in->assert_config, f) != 0)

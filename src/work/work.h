@@ -80,6 +80,7 @@ struct item {
 	int64_t complexity; /* COMPLEXITY_NONE: not given */
 	int64_t version;
 	int64_t created_at, modified_at, role_changed_at;
+	int64_t moved_seq; /* event of its newest transition, 0: none */
 	struct str label, prev_label; /* absent: none */
 	int64_t claim_by;	      /* principal row, 0: unclaimed */
 	int64_t claim_at, claim_first_at, claim_until, claim_ttl, claim_gen;
@@ -100,6 +101,9 @@ int item_load_ref(struct snapshot *s, int64_t n, struct item *out, struct failur
 /* What a caller typed: a UUID or a prefix; scope is applied before matches are counted, so that a prefix
  * cannot probe other projects. NOT_FOUND, AMBIGUOUS_ID, or a bad field at `path`. */
 int item_find(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
+	struct failure *f);
+/* The same without root_id, which no transition asks for: a row less to look up. */
+int item_find_to_move(struct snapshot *s, struct call *call, struct str text, struct str path, struct item *out,
 	struct failure *f);
 /* The caller may write here: FORBIDDEN outside a seat's run. */
 int item_writable(struct snapshot *s, struct call *call, const struct item *item, struct failure *f);

@@ -171,6 +171,8 @@ WALKS = {
     "SELECT count(*) FROM dep a JOIN dep b": "dais doctor",
     "SELECT count(*) FROM item c JOIN item p": "dais doctor",
     "SELECT count(*) FROM item i LEFT JOIN item_text t": "dais doctor",
+    "SELECT count(*) FROM event e JOIN item i ON i.n = e.item_n AND i.id = e.entity_id WHERE e.type = 5": "dais doctor",
+    "INSERT INTO meta (key, value) SELECT 'retired_item'": "dais import, at its end",
     "INSERT INTO root_tally": "dais import counts once, at its end",
 }
 
