@@ -177,7 +177,7 @@ class Soak:
         for _ in range(REST_SECONDS):
             time.sleep(1)
             threads = len(os.listdir(f"/proc/{server.pid}/task"))
-            seen.append((server.rss_mb(), *descriptors(server.pid), threads))
+            seen.append((server.own_mb(), *descriptors(server.pid), threads))
         best = tuple(min(column) for column in zip(*seen))
         print(f"# at rest: {best[0]:.1f} MB, {best[1]} + {best[2]} descriptors, {best[3]} threads", flush=True)
         return best
@@ -188,7 +188,7 @@ class Soak:
         self.p50.append(results["advance"]["ms"]["p50"])
         rates = " ".join(f"{name} {result['perSecond']:.0f}/s" for name, result in results.items())
         print(f"# {rates}; advance p50 {self.p50[-1]:.1f}, p99 {results['advance']['ms']['p99']:.1f} ms; "
-              f"{server.rss_mb():.1f} MB, {sum(descriptors(server.pid))} descriptors", flush=True)
+              f"{server.own_mb():.1f} MB, {sum(descriptors(server.pid))} descriptors", flush=True)
 
     # ---- all of it ----
 

@@ -2,6 +2,7 @@
  * and cut characters, and its counts. */
 #include "store/analyse.h"
 
+#include "store/snippet.h"
 #include "store/store.h"
 
 #include <math.h>
@@ -196,44 +197,100 @@ static int count_row(const Fts5ExtensionApi *api, Fts5Context *fts, void *contex
 	return ++frequency->rows == SAMPLE ? SQLITE_DONE : SQLITE_OK;
 }
 
-static int weigh(const Fts5ExtensionApi *api, Fts5Context *fts, int phrase, double rows, double *out)
+static int weigh(const Fts5ExtensionApi *api, Fts5Context *fts, int phrase, double rows, double *found)
 {
 	struct frequency frequency = {0};
-	double found, weight;
 	int code = api->xQueryPhrase(fts, phrase, &frequency, count_row);
 
-	if (code != SQLITE_OK)
-		return code;
-	found = (double)frequency.rows;
+	*found = (double)frequency.rows;
 	if (frequency.rows == SAMPLE && (double)frequency.last_row < rows)
-		found = found * rows / (double)frequency.last_row;
-	weight = log((rows - found + 0.5) / (found + 0.5));
-	*out = weight > 0 ? weight : LEAST_WEIGHT;
-	return SQLITE_OK;
+		*found = *found * rows / (double)frequency.last_row;
+	return code;
 }
 
-static int make_weights(const Fts5ExtensionApi *api, Fts5Context *fts, struct weights **out)
+static int count_table(const Fts5ExtensionApi *api, Fts5Context *fts, double *rows, double *mean_words)
 {
-	int phrases = api->xPhraseCount(fts);
-	struct weights *weights = sqlite3_malloc64(sizeof(*weights) + (size_t)phrases * sizeof(double));
-	sqlite3_int64 rows = 0, words = 0;
-	int code = weights == NULL ? SQLITE_NOMEM : api->xRowCount(fts, &rows);
+	sqlite3_int64 row_count = 0, words = 0;
+	int code = api->xRowCount(fts, &row_count);
 
 	if (code == SQLITE_OK)
 		code = api->xColumnTotalSize(fts, -1, &words);
-	if (code == SQLITE_OK)
-		weights->mean_words = rows > 0 && words > 0 ? (double)words / (double)rows : 1;
-	for (int i = 0; code == SQLITE_OK && i < phrases; i++) {
-		weights->word[i] = 1; /* alone it weighs against nothing */
-		if (phrases > 1)
-			code = weigh(api, fts, i, (double)rows, &weights->word[i]);
+	*rows = (double)row_count;
+	*mean_words = row_count > 0 && words > 0 ? (double)words / (double)row_count : 1;
+	return code;
+}
+
+static void weigh_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context, int count,
+	sqlite3_value **values)
+{
+	sqlite3_str *weights = sqlite3_str_new(NULL);
+	double rows, mean, rarest = HUGE_VAL, matches;
+	int code = count_table(api, fts, &rows, &mean);
+	char *text;
+
+	(void)count;
+	(void)values;
+	matches = rows;
+	for (int i = 0; code == SQLITE_OK && i < api->xPhraseCount(fts); i++) {
+		double found, weight;
+
+		code = weigh(api, fts, i, rows, &found);
+		matches *= rows > 0 ? found / rows : 0;
+		rarest = found < rarest ? found : rarest;
+		weight = log((rows - found + 0.5) / (found + 0.5));
+		sqlite3_str_appendf(weights, " %!.17g", weight > 0 ? weight : LEAST_WEIGHT);
 	}
+	text = sqlite3_str_finish(weights);
+	if (code == SQLITE_OK && text != NULL)
+		text = sqlite3_mprintf("%.0f %.0f %!.17g%z", rarest, matches, mean, text);
+	if (code != SQLITE_OK || text == NULL)
+		sqlite3_result_error_code(context, code != SQLITE_OK ? code : SQLITE_NOMEM);
+	else
+		sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+	sqlite3_free(text);
+}
+
+/* Those that weigh_words() wrote; without them all words weigh the same. */
+static int read_weights(const Fts5ExtensionApi *api, Fts5Context *fts, const char *text, struct weights **out)
+{
+	int phrases = api->xPhraseCount(fts);
+	struct weights *weights = sqlite3_malloc64(sizeof(*weights) + (size_t)phrases * sizeof(double));
+	char *end = NULL;
+	double rows;
+	int code = weights == NULL ? SQLITE_NOMEM : SQLITE_OK;
+
+	if (code == SQLITE_OK && text == NULL)
+		code = count_table(api, fts, &rows, &weights->mean_words);
 	if (code != SQLITE_OK) {
 		sqlite3_free(weights);
 		return code;
 	}
+	if (text != NULL) {
+		(void)strtod(text, &end); /* the rarest word's rows, and how many match */
+		(void)strtod(end, &end);
+		weights->mean_words = strtod(end, &end);
+	}
+	for (int i = 0; i < phrases; i++)
+		weights->word[i] = text == NULL ? 1 : strtod(end, &end);
 	*out = weights;
 	return api->xSetAuxdata(fts, weights, sqlite3_free);
+}
+
+/* Words of the row: FTS5 keeps a varint for each column. It would tell them too, by a statement of its own. */
+static int count_words(sqlite3_value *sizes)
+{
+	const unsigned char *p = sqlite3_value_blob(sizes);
+	int bytes = sqlite3_value_bytes(sizes);
+	unsigned words = 0, column = 0;
+
+	for (int i = 0; i < bytes; i++) {
+		column = (column << 7) | (p[i] & 0x7F);
+		if ((p[i] & 0x80) != 0)
+			continue;
+		words += column;
+		column = 0;
+	}
+	return (int)words;
 }
 
 static int count_phrase(const Fts5ExtensionApi *api, Fts5Context *fts, int phrase, double *out)
@@ -254,16 +311,17 @@ static void rank_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_co
 {
 	struct weights *weights = api->xGetAuxdata(fts, 0);
 	int phrases = api->xPhraseCount(fts);
-	int words = 0;
-	double score = 0;
 	int code = SQLITE_OK;
+	double score = 0;
+	int words;
 
-	(void)count;
-	(void)values;
+	if (count != 2) {
+		sqlite3_result_error(context, "rank_words(table, sizes, weights)", -1);
+		return;
+	}
 	if (weights == NULL)
-		code = make_weights(api, fts, &weights);
-	if (code == SQLITE_OK)
-		code = api->xColumnSize(fts, -1, &words);
+		code = read_weights(api, fts, (const char *)sqlite3_value_text(values[1]), &weights);
+	words = count_words(values[0]);
 	for (int i = 0; code == SQLITE_OK && i < phrases; i++) {
 		double n;
 
@@ -272,30 +330,6 @@ static void rank_words(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_co
 	}
 	if (code == SQLITE_OK)
 		sqlite3_result_double(context, -score);
-	else
-		sqlite3_result_error_code(context, code);
-}
-
-/* ---- where it matched ---- */
-
-static void first_column(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context *context, int count,
-	sqlite3_value **values)
-{
-	int first = api->xColumnCount(fts) - 1;
-	int code = SQLITE_OK;
-
-	(void)count;
-	(void)values;
-	for (int i = 0; code == SQLITE_OK && i < api->xPhraseCount(fts); i++) {
-		Fts5PhraseIter at;
-		int column, place;
-
-		code = api->xPhraseFirst(fts, i, &at, &column, &place);
-		if (code == SQLITE_OK && column >= 0 && column < first)
-			first = column; /* places are in the order of columns */
-	}
-	if (code == SQLITE_OK)
-		sqlite3_result_int(context, first);
 	else
 		sqlite3_result_error_code(context, code);
 }
@@ -328,7 +362,9 @@ int analyse_register(sqlite3 *handle)
 	if (code == SQLITE_OK)
 		code = api->xCreateFunction(api, "rank_words", NULL, rank_words, NULL);
 	if (code == SQLITE_OK)
-		code = api->xCreateFunction(api, "first_column", NULL, first_column, NULL);
+		code = api->xCreateFunction(api, "weigh_words", NULL, weigh_words, NULL);
+	if (code == SQLITE_OK)
+		code = snippet_register(handle, api);
 	if (code == SQLITE_OK)
 		code = analyser_create(api, NULL, 0, &folder);
 	if (code == SQLITE_OK)

@@ -66,6 +66,10 @@ struct sqlite3;
  * for the disk, since frames of a new generation may not reach it before their header. */
 bool wal_file_defer(struct sqlite3 *handle, bool defers);
 
+/* map_file.c: the VFS of connections that read, by this name. */
+#define MAP_FILE_VFS "dais-read"
+void map_file_register(void);
+
 /* COMMIT that leaves the sync of the log to the caller when it can: *owes_sync. */
 enum outcome db_commit_unsynced(struct db *db, bool *owes_sync);
 /* Passive checkpoint; frames in the log and frames moved. */

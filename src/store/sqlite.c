@@ -183,6 +183,7 @@ static void configure_library(void)
 {
 	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* refused when it runs already: then it counts */
 	wal_file_register();
+	map_file_register();
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct failure *f)
@@ -197,7 +198,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct failure
 	(void)pthread_once(&once, configure_library);
 	if (mode == DB_CREATE)
 		flags |= SQLITE_OPEN_CREATE;
-	outcome = sqlite3_open_v2(path, &db->handle, flags, mode == DB_READ ? NULL : WAL_FILE_VFS) == SQLITE_OK
+	outcome = sqlite3_open_v2(path, &db->handle, flags, mode == DB_READ ? MAP_FILE_VFS : WAL_FILE_VFS) == SQLITE_OK
 		? DB_OK
 		: DB_FATAL;
 	if (outcome == DB_OK)

@@ -96,8 +96,14 @@ struct match {
 	double score; /* lower is better */
 };
 
+/* A window that was guessed may hold twice as many as will be ranked. */
+#define MOST_MATCHES (2 * LIMIT_SEARCH_RANKED)
+#define WINDOW 1.2 /* so much larger than what is expected to do: six deviations of a thousand matches */
+/* Of more rows than one in so many a walk newest first is as cheap. */
+#define DENSE 8
+
 struct matches {
-	struct match v[LIMIT_SEARCH_RANKED];
+	struct match v[MOST_MATCHES];
 	size_t n;
 	bool has_more;
 	size_t bytes;
@@ -145,16 +151,14 @@ static void score_parts(const struct search *search, struct matches *matches)
 	}
 }
 
-static int take(struct search *search, const struct index *index, const struct index_scope *scope,
+static int take_more(struct search *search, const struct index *index, const struct index_scope *scope, size_t most,
 	struct matches *matches, struct failure *f)
 {
 	bool is_parts = index->analyser == ANALYSER_TRIGRAM;
-	size_t most = is_parts ? LIMIT_SEARCH_RANKED_PARTS : LIMIT_SEARCH_RANKED;
 	AUTO(query_endp) struct query q = {0};
 	struct sql sql;
 	int rc;
 
-	matches->n = matches->bytes = 0;
 	sql_init(&sql, search->call->arena);
 	index_matches(index, scope, &sql);
 	if (query_sql(search->s, &q, f, &sql) != 0)
@@ -176,6 +180,40 @@ static int take(struct search *search, const struct index *index, const struct i
 	return rc;
 }
 
+static int take(struct search *search, const struct index *index, const struct index_scope *scope,
+	struct matches *matches, struct failure *f)
+{
+	size_t most = index->analyser == ANALYSER_TRIGRAM ? LIMIT_SEARCH_RANKED_PARTS : LIMIT_SEARCH_RANKED;
+
+	matches->n = matches->bytes = 0;
+	return take_more(search, index, scope, most, matches, f);
+}
+
+/* From where the newest matches are expected to begin, oldest first, which is the cheaper walk. What is missing then is
+ * older. Where they stand much closer than by chance, newest first is cheap too. */
+static int take_window(struct search *search, const struct index *index, struct index_scope *scope, int64_t first,
+	struct matches *matches, struct failure *f)
+{
+	struct index window = *index;
+	size_t most = LIMIT_SEARCH_RANKED;
+
+	window.is_whole = true;
+	scope->first = first;
+	if (take_more(search, &window, scope, MOST_MATCHES, matches, f) != 0)
+		return -1;
+	scope->first = 0;
+	if (matches->has_more)
+		return take(search, index, scope, matches, f);
+	if ((matches->has_more = matches->n > most)) {
+		memmove(matches->v, matches->v + matches->n - most, most * sizeof(*matches->v));
+		matches->n = most;
+	}
+	if (matches->has_more || first == 1)
+		return 0;
+	scope->last = first - 1;
+	return take_more(search, index, scope, most, matches, f);
+}
+
 /* Where most matches pass, the newest of them are soon found by looking each up. Where few do, that would look up
  * every match there is: after LIMIT_SEARCH_LOOKUPS of them it is given up for a list of what passes. */
 static int take_joined(struct search *search, const struct index *index, struct index_scope *scope,
@@ -185,11 +223,13 @@ static int take_joined(struct search *search, const struct index *index, struct 
 	AUTO(query_endp) struct query q = {0};
 	int rc;
 
+	scope->way = SCOPE_JOINED;
+	if (index->is_whole)
+		return take(search, index, scope, matches, f);
 	sql_init(&sql, search->call->arena);
 	index_nth(index, LIMIT_SEARCH_LOOKUPS, &sql);
 	if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
 		return -1;
-	scope->way = SCOPE_JOINED;
 	if (rc == 1)
 		scope->first = col_int(&q, 0);
 	if (take(search, index, scope, matches, f) != 0)
@@ -201,8 +241,39 @@ static int take_joined(struct search *search, const struct index *index, struct 
 	return take(search, index, scope, matches, f);
 }
 
-/* The newest matches in scope. Ranking is what costs, so it is done for so many of them at most. */
-static int read_matches(struct search *search, const struct index *index, struct matches *matches, struct failure *f)
+/* What several words weigh against each other, and how far to go for matches. 1 there is a match, 0 there is none. */
+static int weigh(struct search *search, struct index *index, int64_t *window, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	double rarest, matches, newest;
+	struct sql sql;
+	char *end;
+	int rc;
+
+	sql_init(&sql, search->call->arena);
+	index_weights(index, &sql);
+	if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		return -1;
+	if (rc == 0)
+		return 0;
+	index->weights = col_str(&q, 0);
+	rarest = strtod(str_z(search->call->arena, index->weights), &end);
+	matches = strtod(end, NULL);
+	newest = (double)col_int(&q, 1);
+	index->is_whole = rarest <= LIMIT_SEARCH_RANKED;
+	if (matches > WINDOW * LIMIT_SEARCH_RANKED)
+		*window = (int64_t)(newest * (1 - WINDOW * LIMIT_SEARCH_RANKED / matches)) + 1;
+	else
+		*window = 1;
+	if (matches * DENSE > newest)
+		*window = 0;
+	return 1;
+}
+
+/* The newest matches in scope. Ranking is what costs, so it is done for so many of them at most. They are expected to
+ * be no older than row `window`; 0: nothing is. */
+static int read_matches(struct search *search, const struct index *index, int64_t window, struct matches *matches,
+	struct failure *f)
 {
 	const struct extent *extent = &search->extents[index->kind];
 	struct index_scope scope = {
@@ -213,7 +284,8 @@ static int read_matches(struct search *search, const struct index *index, struct
 	};
 
 	if (!search_has_conditions(search, index->kind))
-		return take(search, index, &scope, matches, f);
+		return window == 0 || index->is_whole ? take(search, index, &scope, matches, f)
+						      : take_window(search, index, &scope, window, matches, f);
 	if (measure(search, &scope, index->kind, f) != 0)
 		return -1;
 	if (extent->count == 0)
@@ -226,26 +298,43 @@ static int read_matches(struct search *search, const struct index *index, struct
 	return take(search, index, &scope, matches, f);
 }
 
+static int take_texts(struct search *search, const struct index *index, const int64_t *rows, size_t n,
+	struct matches *matches, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct sql sql;
+	int rc;
+
+	sql_init(&sql, search->call->arena);
+	index_texts(index, rows, n, &sql);
+	if (query_sql(search->s, &q, f, &sql) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		if (!count_parts(search, index, &q, matches))
+			continue;
+		matches->v[matches->n].n = col_int(&q, 0);
+		matches->bytes += matches->v[matches->n++].bytes;
+	}
+	return rc;
+}
+
 /* Words that fill the list of candidates leave parts of words no place that they do not have: those are looked for in
  * the texts of the candidates alone. */
 static int take_found(struct search *search, const struct index *index, struct matches *matches, struct failure *f)
 {
+	int64_t rows[INDEX_ROWS];
+	size_t n = 0;
+
 	for (size_t i = 0; i < search->hit_count; i++) {
 		const struct hit *hit = &search->hits[i];
-		AUTO(query_endp) struct query q = {0};
-		struct sql sql;
-		int rc;
 
-		if (hit->kind != index->kind || hit->rank[LOOK_TEXT] == 0)
+		if (hit->kind == index->kind && hit->rank[LOOK_TEXT] != 0)
+			rows[n++] = hit->n;
+		if (n < INDEX_ROWS && i + 1 < search->hit_count)
 			continue;
-		sql_init(&sql, search->call->arena);
-		index_texts(index, hit->n, &sql);
-		if (query_sql(search->s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
+		if (n > 0 && take_texts(search, index, rows, n, matches, f) != 0)
 			return -1;
-		if (rc == 0 || !count_parts(search, index, &q, matches))
-			continue;
-		matches->v[matches->n].n = hit->n;
-		matches->bytes += matches->v[matches->n++].bytes;
+		n = 0;
 	}
 	return 0;
 }
@@ -256,9 +345,13 @@ static int take_parts(struct search *search, struct index *index, struct matches
 		ARENA_ARRAY(search->call->arena, uint16_t, (LIMIT_SEARCH_RANKED_PARTS + 1) * search->long_count);
 	if (search->is_full[index->kind])
 		return take_found(search, index, matches, f);
-	if (index_parts(search->s, index->kind, search->long_terms, search->long_count, &index->query, f) != 0)
+	if (index_parts(search->s, search->long_terms, search->long_count, index, f) != 0 ||
+		read_matches(search, index, 0, matches, f) != 0)
 		return -1;
-	return read_matches(search, index, matches, f);
+	if (!index->is_whole || !matches->has_more)
+		return 0;
+	index->is_whole = false; /* there are more than can be ranked: the newest then */
+	return read_matches(search, index, 0, matches, f);
 }
 
 /* ---- ranks ---- */
@@ -279,9 +372,13 @@ int search_ranked(struct search *search, enum search_kind kind, enum analyser an
 	struct index index = {
 		.kind = kind, .analyser = analyser, .query = search->words, .is_folded = search->is_folded};
 	struct matches *matches = ARENA_NEW(search->call->arena, struct matches);
+	int64_t window = 0;
 	size_t n;
+	int rc = analyser == ANALYSER_TEXT;
 
-	if (analyser == ANALYSER_TEXT && read_matches(search, &index, matches, f) != 0)
+	if (rc == 1 && search->term_count > 1)
+		rc = weigh(search, &index, &window, f);
+	if (rc < 0 || (rc == 1 && read_matches(search, &index, window, matches, f) != 0))
 		return -1;
 	if (analyser == ANALYSER_TRIGRAM) {
 		if (take_parts(search, &index, matches, f) != 0)

@@ -123,50 +123,46 @@ static int parts_snippet(struct search *search, const struct item *item, struct 
 	return 0;
 }
 
-static int read_snippets(struct search *search, enum search_kind kind, struct hit *hits, size_t n,
-	const int64_t *rows, size_t row_count, struct failure *f)
+static void show(struct search *search, struct hit *hit, const struct query *q)
+{
+	bool is_second = hit->kind == SEARCH_ITEMS && col_is_null(q, 1);
+	struct str snippet = col_str(q, is_second ? 2 : 1);
+
+	hit->field = hit->kind == SEARCH_NOTES ? "body" : is_second ? "summary" : "title";
+	if (snippet.p != NULL)
+		hit->snippet = shorten(search->call->arena, snippet);
+}
+
+static int read_snippets(struct search *search, enum search_kind kind, struct hit *hits, size_t n, struct failure *f)
 {
 	const struct index index = {.kind = kind, .analyser = ANALYSER_TEXT, .query = search->words};
 	AUTO(query_endp) struct query q = {0};
+	int64_t rows[LIMIT_SEARCH_HITS];
+	size_t count = 0;
 	struct sql sql;
 	int rc;
 
+	for (size_t i = 0; i < n; i++)
+		if (hits[i].kind == kind && hits[i].rank[LOOK_TEXT] > 0)
+			rows[count++] = hits[i].n;
+	if (count == 0)
+		return 0;
 	sql_init(&sql, search->call->arena);
-	index_snippets(&index, rows, row_count, &sql);
+	index_snippets(&index, rows, count, &sql);
 	if (query_sql(search->s, &q, f, &sql) != 0)
 		return -1;
-	while ((rc = query_next(&q, f)) == 1) {
-		int64_t row = col_int(&q, 0);
-
-		for (size_t i = 0; i < n; i++) {
-			if (hits[i].kind != kind || hits[i].n != row)
-				continue;
-			hits[i].field = kind == SEARCH_NOTES ? "body" : col_int(&q, 2) == 0 ? "title" : "summary";
-			hits[i].snippet = shorten(search->call->arena, col_str(&q, 1));
-		}
-	}
+	while ((rc = query_next(&q, f)) == 1)
+		for (size_t i = 0; i < n; i++)
+			if (hits[i].kind == kind && hits[i].n == col_int(&q, 0))
+				show(search, &hits[i], &q);
 	return rc;
 }
 
 int search_snippets(struct search *search, struct hit *hits, size_t n, struct failure *f)
 {
-	int64_t rows[LIMIT_SEARCH_HITS];
-
-	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++) {
-		/* Without conditions all lie within the newest matches; else any number may lie between two. */
-		size_t most = search_has_conditions(search, kind) ? 1 : LIMIT_SEARCH_HITS;
-		size_t count = 0;
-
-		for (size_t i = 0; i < n; i++) {
-			if (hits[i].kind == kind && hits[i].rank[LOOK_TEXT] > 0)
-				rows[count++] = hits[i].n;
-			if (count == 0 || (count < most && i + 1 < n))
-				continue;
-			if (read_snippets(search, kind, hits, n, rows, count, f) != 0)
-				return -1;
-			count = 0;
-		}
-	}
+	for (enum search_kind kind = SEARCH_ITEMS; kind <= SEARCH_NOTES; kind++)
+		if (read_snippets(search, kind, hits, n, f) != 0)
+			return -1;
 	return 0;
 }
 

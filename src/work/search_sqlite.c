@@ -11,19 +11,21 @@
 #define WEIGHED 100
 /* Looking into a text costs as much as this many steps through the index. */
 #define STEPS_PER_TEXT 30
+/* So many texts at most are looked into oldest first, which is the cheaper walk, in the hope that few hold the parts. */
+#define MOST_WHOLE 5000
 
 static const struct {
-	const char *table, *texts[INDEX_TEXTS];
+	const char *table, *sizes, *texts[INDEX_TEXTS];
 } indexes[2][ANALYSER_COUNT] = {
 	[SEARCH_ITEMS] =
 		{
-			[ANALYSER_TRIGRAM] = {"item_fts_grams", {"title", "summary"}},
-			[ANALYSER_TEXT] = {"item_fts_text"},
+			[ANALYSER_TRIGRAM] = {"item_fts_grams", NULL, {"title", "summary"}},
+			[ANALYSER_TEXT] = {"item_fts_text", "item_fts_text_docsize", {NULL}},
 		},
 	[SEARCH_NOTES] =
 		{
-			[ANALYSER_TRIGRAM] = {"note_fts_grams", {"body"}},
-			[ANALYSER_TEXT] = {"note_fts_text"},
+			[ANALYSER_TRIGRAM] = {"note_fts_grams", NULL, {"body"}},
+			[ANALYSER_TEXT] = {"note_fts_text", "note_fts_text_docsize", {NULL}},
 		},
 };
 
@@ -99,19 +101,23 @@ static void add_grams(struct arena *arena, struct grams *grams, struct str term)
 	}
 }
 
+/* From the oldest on: to begin with the newest makes FTS5 unpack a page of each of its segments. */
 static int weigh(struct snapshot *s, enum search_kind kind, int64_t newest, struct gram *gram, struct failure *f)
 {
-	struct index index = {.kind = kind, .analyser = ANALYSER_TRIGRAM, .query = gram->query};
 	AUTO(query_endp) struct query q = {0};
 	struct sql sql;
 	int rc;
 
 	sql_init(&sql, s->arena);
-	index_nth(&index, WEIGHED, &sql);
+	sql_add(&sql, kind == SEARCH_NOTES ? "SELECT f.rowid FROM note_fts_grams f WHERE f.note_fts_grams MATCH "
+					   : "SELECT f.rowid FROM item_fts_grams f WHERE f.item_fts_grams MATCH ");
+	sql_str(&sql, gram->query);
+	sql_add(&sql, " ORDER BY f.rowid LIMIT 1 OFFSET ");
+	sql_int(&sql, WEIGHED);
 	if (query_sql(s, &q, f, &sql) != 0 || (rc = query_next(&q, f)) < 0)
 		return -1;
 	if (rc == 1)
-		gram->matches = (double)WEIGHED * (double)newest / (double)(newest - col_int(&q, 0) + 1);
+		gram->matches = (double)WEIGHED * (double)newest / (double)col_int(&q, 0);
 	return 0;
 }
 
@@ -126,8 +132,25 @@ static int by_matches(const void *a, const void *b)
 SQL(SQL_NEWEST_ITEM, "SELECT max(n) FROM item");
 SQL(SQL_NEWEST_NOTE, "SELECT max(n) FROM note");
 
-int index_parts(struct snapshot *s, enum search_kind kind, const struct str *terms, size_t n, struct str *out,
-	struct failure *f)
+/* The rarest gram; and others while a walk over theirs costs less than looking into the texts that they spare. How
+ * many texts will be looked into, about. */
+static double ask(const struct grams *grams, double newest, struct buf *query)
+{
+	double texts = grams->n == 0 ? 0 : grams->v[0].matches;
+
+	for (size_t i = 0; i < grams->n && i < MOST_ASKED; i++) {
+		double share = newest > 0 ? grams->v[i].matches / newest : 0;
+
+		if (i > 0 && grams->v[i].matches > STEPS_PER_TEXT * texts * (1 - share))
+			break;
+		buf_add_str(query, i == 0 ? STR("") : STR(" "));
+		buf_add_str(query, grams->v[i].query);
+		texts = i == 0 ? texts : texts * share;
+	}
+	return texts;
+}
+
+int index_parts(struct snapshot *s, const struct str *terms, size_t n, struct index *index, struct failure *f)
 {
 	struct grams grams = {.n = 0};
 	int64_t newest = 0;
@@ -135,21 +158,16 @@ int index_parts(struct snapshot *s, enum search_kind kind, const struct str *ter
 
 	for (size_t i = 0; i < n && grams.n < MOST_GRAMS; i++)
 		add_grams(s->arena, &grams, terms[i]);
-	if (query_int(s, &newest, f, kind == SEARCH_NOTES ? SQL_NEWEST_NOTE : SQL_NEWEST_ITEM, "") < 0)
+	if (query_int(s, &newest, f, index->kind == SEARCH_NOTES ? SQL_NEWEST_NOTE : SQL_NEWEST_ITEM, "") < 0)
 		return -1;
 	for (size_t i = 0; grams.n > 1 && i < grams.n; i++)
-		if (weigh(s, kind, newest, &grams.v[i], f) != 0)
+		if (weigh(s, index->kind, newest, &grams.v[i], f) != 0)
 			return -1;
 	if (grams.n > 1)
 		qsort(grams.v, grams.n, sizeof(*grams.v), by_matches);
 	buf_init(&query, s->arena, SIZE_MAX);
-	for (size_t i = 0; i < grams.n && i < MOST_ASKED; i++) {
-		if (grams.v[i].matches > STEPS_PER_TEXT * grams.v[0].matches)
-			break;
-		buf_add_str(&query, i == 0 ? STR("") : STR(" "));
-		buf_add_str(&query, grams.v[i].query);
-	}
-	*out = buf_str(&query);
+	index->is_whole = ask(&grams, (double)newest, &query) <= MOST_WHOLE && grams.n > 1;
+	index->query = buf_str(&query);
 	return 0;
 }
 
@@ -180,7 +198,7 @@ static void add_texts(const struct index *index, struct sql *sql)
 
 		if (column == NULL)
 			continue;
-		sql_add(sql, index->is_folded ? ", fold(f." : ", f.");
+		sql_add(sql, index->is_folded ? ", fold(b." : ", b.");
 		sql_add(sql, column);
 		sql_add(sql, index->is_folded ? ")" : "");
 	}
@@ -232,19 +250,42 @@ static void add_match(const struct index *index, struct sql *sql)
 	sql_str(sql, index->query);
 }
 
+static void add_score(const struct index *index, struct sql *sql)
+{
+	if (index->analyser != ANALYSER_TEXT) {
+		sql_add(sql, "0");
+		return;
+	}
+	sql_add(sql, "rank_words(f.");
+	sql_add(sql, indexes[index->kind][index->analyser].table);
+	sql_add(sql, ", z.sz, ");
+	if (index->weights.p == NULL)
+		sql_add(sql, "NULL");
+	else
+		sql_str(sql, index->weights);
+	sql_add(sql, ")");
+}
+
+/* How long each text is, or the text. FTS5 knows both, but asks these tables in a way three times as dear. */
+static void add_joined(const struct index *index, struct sql *sql)
+{
+	if (index->analyser == ANALYSER_TRIGRAM) {
+		sql_add(sql, index->kind == SEARCH_NOTES ? " CROSS JOIN note_body b ON b.n = f.rowid"
+							 : " CROSS JOIN item_text b ON b.n = f.rowid");
+		return;
+	}
+	sql_add(sql, " LEFT JOIN ");
+	sql_add(sql, indexes[index->kind][index->analyser].sizes);
+	sql_add(sql, " z ON z.id = f.rowid");
+}
+
 void index_matches(const struct index *index, const struct index_scope *scope, struct sql *sql)
 {
 	const char *table = indexes[index->kind][index->analyser].table;
 	bool is_note = index->kind == SEARCH_NOTES;
 
 	sql_add(sql, "SELECT f.rowid, ");
-	if (index->analyser == ANALYSER_TEXT) {
-		sql_add(sql, "rank_words(f.");
-		sql_add(sql, table);
-		sql_add(sql, ")");
-	} else {
-		sql_add(sql, "0");
-	}
+	add_score(index, sql);
 	if (scope->has_owner)
 		sql_add(sql, is_note ? ", x.item_n, x.key" : ", f.rowid, ''");
 	else
@@ -254,6 +295,7 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 	sql_add(sql, table);
 	sql_add(sql, " f");
 	add_owner(index, scope, sql);
+	add_joined(index, sql);
 	add_match(index, sql);
 	add_rows(scope, sql);
 	if (scope->way == SCOPE_JOINED)
@@ -264,15 +306,42 @@ void index_matches(const struct index *index, const struct index_scope *scope, s
 		add_passing(index->kind, scope, sql);
 		sql_add(sql, ")");
 	}
-	sql_add(sql, " ORDER BY f.rowid DESC");
+	sql_add(sql, index->is_whole ? " ORDER BY f.rowid" : " ORDER BY f.rowid DESC");
 }
 
-void index_texts(const struct index *index, int64_t row, struct sql *sql)
+/* Few lengths of the list, so few statements that are kept. */
+static void add_list(const int64_t *rows, size_t n, struct sql *sql)
 {
-	sql_add(sql, "SELECT f.n, 0, 0, ''");
+	size_t padded = 1;
+
+	while (padded < n)
+		padded *= 2;
+	for (size_t i = 0; i < padded; i++) {
+		sql_add(sql, i == 0 ? "(" : ", ");
+		sql_int(sql, rows[i < n ? i : n - 1]);
+	}
+	sql_add(sql, ")");
+}
+
+void index_texts(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
+{
+	sql_add(sql, "SELECT b.n, 0, 0, ''");
 	add_texts(index, sql);
-	sql_add(sql, index->kind == SEARCH_NOTES ? " FROM note_body f WHERE f.n = " : " FROM item_text f WHERE f.n = ");
-	sql_int(sql, row);
+	sql_add(sql, index->kind == SEARCH_NOTES ? " FROM note_body b WHERE b.n IN " : " FROM item_text b WHERE b.n IN ");
+	add_list(rows, n, sql);
+}
+
+void index_weights(const struct index *index, struct sql *sql)
+{
+	const char *table = indexes[index->kind][index->analyser].table;
+
+	sql_add(sql, "SELECT weigh_words(f.");
+	sql_add(sql, table);
+	sql_add(sql, index->kind == SEARCH_NOTES ? "), (SELECT max(n) FROM note) FROM " : "), (SELECT max(n) FROM item) FROM ");
+	sql_add(sql, table);
+	sql_add(sql, " f");
+	add_match(index, sql);
+	sql_add(sql, " LIMIT 1");
 }
 
 void index_nth(const struct index *index, int64_t skip, struct sql *sql)
@@ -296,31 +365,18 @@ void index_extent(enum search_kind kind, const struct index_scope *scope, int64_
 
 /* ---- snippets ---- */
 
-/* One walk over the matches for all of them: to find one match among many costs as much as to pass a thousand. Backwards
- * and within bounds, as what is shown is among the newest. */
+/* From the texts alone: to come to one match in the index, others are walked over. */
 void index_snippets(const struct index *index, const int64_t *rows, size_t n, struct sql *sql)
 {
 	bool is_note = index->kind == SEARCH_NOTES;
-	struct index_scope bounds = {.first = rows[0], .last = rows[0]};
-	const char *column = is_note ? "0" : "first_column(f.item_fts_text)";
-	size_t padded = 1;
 
-	while (padded < n)
-		padded *= 2; /* few lengths of the list, so few statements that are kept */
-	for (size_t i = 1; i < n; i++) {
-		bounds.first = rows[i] < bounds.first ? rows[i] : bounds.first;
-		bounds.last = rows[i] > bounds.last ? rows[i] : bounds.last;
+	sql_add(sql, "SELECT f.n, snippet_words(");
+	sql_str(sql, index->query);
+	sql_add(sql, is_note ? ", f.body)" : ", f.title), snippet_words(");
+	if (!is_note) {
+		sql_str(sql, index->query);
+		sql_add(sql, ", f.summary)");
 	}
-	sql_add(sql, is_note ? "SELECT f.rowid, snippet(f.note_fts_text, " : "SELECT f.rowid, snippet(f.item_fts_text, ");
-	sql_add(sql, column);
-	sql_add(sql, ", '<mark>', '</mark>', '…', 32), ");
-	sql_add(sql, column);
-	sql_add(sql, is_note ? " FROM note_fts_text f" : " FROM item_fts_text f");
-	add_match(index, sql);
-	add_rows(&bounds, sql);
-	for (size_t i = 0; i < padded; i++) {
-		sql_add(sql, i == 0 ? " AND +f.rowid IN (" : ", ");
-		sql_int(sql, rows[i < n ? i : n - 1]);
-	}
-	sql_add(sql, ") ORDER BY f.rowid DESC");
+	sql_add(sql, is_note ? " FROM note_body f WHERE f.n IN " : " FROM item_text f WHERE f.n IN ");
+	add_list(rows, n, sql);
 }

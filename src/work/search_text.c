@@ -10,21 +10,36 @@ static unsigned char lower(char c)
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
+static bool same_rest(const char *p, struct str term)
+{
+	for (size_t k = 1; k < term.n; k++)
+		if (lower(p[k]) != lower(term.p[k]))
+			return false;
+	return true;
+}
+
+/* The first byte is looked for in both cases, each by the C library, which looks at many bytes at once. */
 size_t search_place(struct str text, struct str term)
 {
-	unsigned char first = term.n == 0 ? 0 : lower(term.p[0]);
+	unsigned char small, great;
+	const char *end, *a, *b;
 
 	if (term.n == 0 || term.n > text.n)
 		return term.n == 0 ? 0 : text.n;
-	for (size_t at = 0; at + term.n <= text.n; at++) {
-		size_t k = 1;
+	small = lower(term.p[0]);
+	great = small >= 'a' && small <= 'z' ? small & 0xDF : small;
+	end = text.p + text.n - term.n + 1;
+	a = memchr(text.p, small, (size_t)(end - text.p));
+	b = great == small ? NULL : memchr(text.p, great, (size_t)(end - text.p));
+	while (a != NULL || b != NULL) {
+		bool is_a = b == NULL || (a != NULL && a < b);
+		const char *at = is_a ? a : b;
 
-		if (lower(text.p[at]) != first)
-			continue;
-		while (k < term.n && lower(text.p[at + k]) == lower(term.p[k]))
-			k++;
-		if (k == term.n)
-			return at;
+		if (same_rest(at, term))
+			return (size_t)(at - text.p);
+		at = memchr(at + 1, is_a ? small : great, (size_t)(end - at - 1));
+		a = is_a ? at : a;
+		b = is_a ? b : at;
 	}
 	return text.n;
 }

@@ -35,7 +35,7 @@ IS_SEARCH = re.compile(r"\bMATCH\b|\w+_fts_(text|grams)\b")
 
 
 # Those that the program adds to FTS5; what they give does not change how a statement is prepared.
-OWN_FUNCTIONS = ("rank_words", "first_column")
+OWN_FUNCTIONS = ("rank_words", "weigh_words", "snippet_words")
 
 
 def statements():
@@ -61,7 +61,7 @@ COMMON = [sql for sql in STATEMENTS if not IS_SEARCH.search(sql)]
 @pytest.fixture(scope="module")
 def database():
     database = sqlite3.connect(":memory:")
-    for name in ("fold", "rank_words", "first_column"):  # the store's own, which only search uses
+    for name in ("fold", *OWN_FUNCTIONS):  # the store's own, which only search uses
         database.create_function(name, -1, lambda *_: None)
     for path in sorted((ROOT / "src/store/migrations").glob("*.sql")):
         if not path.name.endswith(".postgres.sql"):
