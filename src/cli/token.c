@@ -111,7 +111,9 @@ static int run_create(struct cli *cli, struct asking *asking, struct failure *f)
 	}
 	token = json_member_str(answer, "token");
 	(void)printf("%.*s\n", STRF(token));
-	(void)fflush(stdout);
+	if (fflush(stdout) != 0)
+		return fail(f, FAIL_CANNOT_CREATE, "The token was made but could not be written, and is lost: dais token revoke %.*s.",
+			STRF(json_member_str(answer, "id")));
 	(void)fprintf(stderr,
 		"dais: token %.*s made. This is the only time that it is shown; keep it in a file with mode 0600.\n",
 		STRF(json_member_str(answer, "id")));
