@@ -208,7 +208,7 @@ int cli_fail(struct cli *cli, const struct failure *f)
 	message = json_member_str(written, "message");
 	fix = json_member_str(written, "fix");
 	message = term_text(cli->arena, message, 0);
-	if (fix.n > 0 && memmem(fix.p, fix.n, "detail.", strlen("detail.")) != NULL)
+	if (memmem(fix.p, fix.n, "detail.", strlen("detail.")) != NULL || str_eq(fix, STR("Use existingId.")))
 		fix = STR_NONE; /* of an answer's members, which a terminal does not show */
 	(void)fprintf(stderr, "dais: %.*s%s%.*s\n", STRF(message), fix.n > 0 ? " " : "", STRF(fix));
 	return info->exit_code;

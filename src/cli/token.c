@@ -1,6 +1,8 @@
 /* dais token: API tokens of callers over HTTP. The token's text goes to stdout, once, and nowhere else. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
+
 #include <unistd.h>
 
 #define WORKING_SET "read write-items write-notes advance manage-dependencies"
@@ -122,7 +124,11 @@ static int run_create(struct cli *cli, struct asking *asking, struct failure *f)
 
 static const char *state_of(const json_t *token)
 {
-	return json_object_get(token, "revokedAt") != NULL ? "revoked" : "live";
+	int64_t end;
+
+	if (json_object_get(token, "revokedAt") != NULL)
+		return "revoked";
+	return time_parse(json_member_str(token, "expiresAt"), &end) && end <= clock_wall_ms() ? "ended" : "live";
 }
 
 static int run_list(struct cli *cli, const struct asking *asking, struct failure *f)

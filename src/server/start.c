@@ -53,7 +53,7 @@ int state_make_dir(const char *path, struct failure *f)
 			errno == EACCES	      ? "not permitted"
 				: errno == EROFS  ? "the file system is read-only"
 				: errno == ENOSPC ? "the disk is full"
-						  : "see the log");
+						  : strerror(errno));
 	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
 		return fail(f, FAIL_CANNOT_CREATE, "%s is not a directory.", path);
 	return 0;
@@ -73,6 +73,9 @@ static int check_settings(const struct settings *settings, struct failure *f)
 	const struct str *listen;
 	size_t n = settings_list(settings, SETTING_LISTEN, &listen);
 
+	for (size_t i = 0; i < n; i++)
+		if (http_check_listen(listen[i], f) != 0)
+			return -1;
 	if (!str_eq(store, STR("sqlite")) && !str_starts(store, STR("sqlite:")))
 		return fail(f, FAIL_BAD_CONFIGURATION, "store must be sqlite or sqlite:FILE, got \"%.*s\".",
 			STRF(store));

@@ -33,13 +33,28 @@ static void write_operations(const char *key, const struct operation *list, size
 	jw_object_end(w);
 }
 
+static struct str operation_names(const struct tool *tool, enum profile profile, struct arena *arena)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	for (size_t i = 0; i < tool->select_count + tool->op_count; i++) {
+		const struct operation *one = i < tool->select_count ? &tool->selects[i] : &tool->ops[i - tool->select_count];
+
+		if ((one->profiles & (unsigned)profile) != 0)
+			buf_printf(&out, "%s%s", out.n == 0 ? "" : ", ", one->name);
+	}
+	return buf_str(&out);
+}
+
 int tool_describe(const struct tool *tool, enum profile profile, struct str narrow, struct json_writer *w,
 	struct failure *f)
 {
 	bool is_select;
 
 	if (narrow.n > 0 && tool_operation(tool, narrow, &is_select) == NULL)
-		return fail_field(f, STR("describe"), narrow, "is no select or op of this tool");
+		return fail_field(f, tool->op_count > 0 ? STR("op") : STR("select"), narrow, "must be one of %.*s",
+			STRF(operation_names(tool, profile, f->arena)));
 	jw_object_begin(w);
 	jw_ktext(w, "tool", tool->name);
 	jw_ktext(w, "profile", profile_name(profile));

@@ -89,3 +89,74 @@ def test_no_name_of_an_event_is_cut(dais, tmp_path):
     (tmp_path / ".dais" / "config.yaml").write_text("work_item_schemas: {}\n")
     dais.run("project", "add", tmp_path, check=0)
     assert " project_config.upserted " in dais.run("events", "--since", "0", "--count", "2", check=0).stdout
+
+
+# ---- messages that say what to do ----
+
+def test_a_tool_that_does_not_exist_is_named_with_the_near_one(dais):
+    done = dais.run("call", "items_raed", "{}", check=1)
+    assert 'There is no tool "items_raed"; did you mean items_read?' in done.stderr
+    raw = json.loads(dais.run("call", "--raw", "items_raed", "{}", check=1).stdout)
+    assert raw["error"]["code"] == -32602
+
+
+def test_a_bad_address_is_refused_before_anything_is_made(stopped):
+    done = stopped.run("serve", "--listen", "foo", check=78)
+    assert 'listen address "foo": expected HOST:PORT or [IPv6]:PORT.' in done.stderr
+    assert not (stopped.state / "dais.db").exists()
+
+
+def test_a_token_for_a_project_takes_a_short_id_and_names_wrong_words(dais):
+    root = dais.item("Harbour", type="project")
+    dais.run("token", "create", "ada", "--root", root[:8], check=0)
+    tokens = json.loads(dais.run("token", "list", "--json", check=0).stdout)
+    assert next(token for token in tokens if token["id"] == "ada")["roots"] == [root]
+    assert "is not a project" in dais.run("token", "create", "bob", "--root", dais.item("x", parentId=root)[:8], check=1).stderr
+    assert "first 8 digits" in dais.run("token", "create", "bob", "--root", "5b7d", check=1).stderr
+    assert "reed" in dais.run("token", "create", "bob", "--cap", "reed", check=1).stderr
+    assert "existingId" not in dais.run("token", "create", "ada", check=1).stderr
+
+
+def test_a_token_whose_time_is_over_is_not_called_live(dais):
+    dais.run("token", "create", "brief", "--ttl", "1", check=0)
+    until(lambda: "ended" in dais.run("token", "list", check=0).stdout)
+
+
+def test_a_project_is_added_with_json_for_machines_and_bad_rules_have_their_place(dais, tmp_path):
+    (tmp_path / ".dais").mkdir()
+    (tmp_path / ".dais" / "config.yaml").write_text("a: [1\nb: 2\n")
+    done = dais.run("project", "add", tmp_path, check=78)
+    assert "config.yaml: a ',' or ']' is missing at line 2" in done.stderr
+    (tmp_path / ".dais" / "config.yaml").write_text("{}\n")
+    added = json.loads(dais.run("project", "add", tmp_path, "--json", check=0).stdout)
+    assert added == {"id": dais.run("project", "add", tmp_path, check=0).stdout.strip(), "path": str(tmp_path)}
+
+
+def test_what_cannot_be_made_says_why(stopped, tmp_path):
+    (tmp_path / ".dais").write_text("")
+    assert "Not a directory" in stopped.run("init", tmp_path, check=73).stderr
+
+
+# ---- names from other trackers ----
+
+@pytest.mark.parametrize("name", ["role", "status", "state", "statusLabel"])
+def test_the_phase_of_an_item_is_no_field_and_the_answer_says_which_tool_moves_it(dais, name):
+    item = dais.item("Harbour")
+    for op in ({"op": "update", "itemId": item, name: "work"}, {"op": "create", "title": "x", name: "work"},
+               {"op": "create_tree", "root": {"title": "x"}, "children": [{"ref": "a", "title": "a", name: "work"}]}):
+        error = dais.envelope("items_write", {"ops": [op]})["error"]
+        assert error["code"] == "unknown_parameter" and "use the tool advance" in error["message"], error
+
+
+def test_a_proposal_is_near_and_is_a_sentence(dais):
+    item = dais.item("Harbour")
+    told = dais.envelope("items_write", {"ops": [{"op": "update", "itemId": item, "titel": "x"}]})["error"]["message"]
+    assert told == "Unknown parameter ops[0].titel: did you mean title?"
+    told = dais.envelope("items_write", {"ops": [{"op": "update", "itemId": item, "assignee": "x"}]})["error"]["message"]
+    assert told == "Unknown parameter ops[0].assignee: no such parameter."
+
+
+def test_describe_of_an_op_that_does_not_exist_lists_those_that_do(dais):
+    error = dais.envelope("advance", {"describe": True, "op": "clam"})["error"]
+    assert error["detail"]["fields"][0]["field"] == "op"
+    assert error["detail"]["fields"][0]["reason"] == "must be one of transition, claim, release, heartbeat"
