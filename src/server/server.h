@@ -13,6 +13,7 @@ struct server;
 struct server_options {
 	const struct settings *settings;
 	const char *state_dir; /* made (0700) when it is absent */
+	bool may_move;	       /* nobody asked for this port: when it is taken, any other of this machine will do */
 };
 
 /* Everything up to and including recovery and listeners; accepts calls when it returns. */

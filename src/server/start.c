@@ -290,6 +290,7 @@ static const char *text_or_null(struct arena *arena, struct str text)
 static int open_http(struct server *server, struct arena *arena, struct failure *f)
 {
 	const struct settings *s = server->settings;
+	static const struct str any_port = {"127.0.0.1:0", sizeof("127.0.0.1:0") - 1};
 	struct http_options options = {
 		.tls_cert_file = text_or_null(arena, settings_text(s, SETTING_TLS_CERT)),
 		.tls_key_file = text_or_null(arena, settings_text(s, SETTING_TLS_KEY)),
@@ -305,6 +306,14 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 	server->listen_count = options.listen_count;
 	if (options.listen_count == 0)
 		return fail(f, FAIL_BAD_CONFIGURATION, "listen has no address.");
+	if (http_open(&options, &server->http, f) == 0)
+		return 0;
+	if (!server->may_move || f->code != FAIL_CANNOT_CREATE)
+		return -1;
+	log_line(LOG_WARN, "server", "the default port is taken; another one is picked", {"reason", LOG_STRV(f->message)});
+	failure_init(f, f->arena);
+	options.listen = &any_port;
+	options.listen_count = 1;
 	return http_open(&options, &server->http, f);
 }
 
@@ -342,6 +351,7 @@ int server_start(const struct server_options *options, struct server **out, stru
 	if (server == NULL)
 		abort();
 	server->settings = options->settings;
+	server->may_move = options->may_move;
 	server->state_dir = strdup(options->state_dir);
 	if (server->state_dir == NULL)
 		abort();

@@ -1,5 +1,8 @@
 """What people and scripts do with any program: redirect it, close its ends, pipe it, and guess at flags."""
 import json
+import os
+import signal
+import socket
 import subprocess
 import time
 
@@ -160,3 +163,28 @@ def test_describe_of_an_op_that_does_not_exist_lists_those_that_do(dais):
     error = dais.envelope("advance", {"describe": True, "op": "clam"})["error"]
     assert error["detail"]["fields"][0]["field"] == "op"
     assert error["detail"]["fields"][0]["reason"] == "must be one of transition, claim, release, heartbeat"
+
+
+# ---- somebody else's server on this machine ----
+
+def test_a_client_starts_its_server_though_another_one_has_the_default_port(stopped):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind(("127.0.0.1", 3001))
+            other.listen()
+        except OSError:
+            pass  # taken already, which is as good
+        env = {key: value for key, value in stopped.env().items() if key != "DAIS_LISTEN"}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "items_read", "arguments": {"select": "overview"},
+                           "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}}
+        done = subprocess.run([PROGRAM, "mcp-stdio", "--state", stopped.state], input=json.dumps(call) + "\n", capture_output=True,
+                              text=True, env=env, cwd=stopped.work, timeout=60)
+        status = json.loads(shell(stopped, "$DAIS status --json --state $STATE").stdout)
+        try:
+            assert json.loads(done.stdout)["result"]["structuredContent"]["ok"], done
+            assert not status["url"].endswith(":3001")
+        finally:
+            os.kill(status["pid"], signal.SIGTERM)
+            until(lambda: shell(stopped, "$DAIS status --state $STATE").returncode == 69)
