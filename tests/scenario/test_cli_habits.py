@@ -188,3 +188,13 @@ def test_a_client_starts_its_server_though_another_one_has_the_default_port(stop
         finally:
             os.kill(status["pid"], signal.SIGTERM)
             until(lambda: shell(stopped, "$DAIS status --state $STATE").returncode == 69)
+
+
+# ---- the first project ----
+
+def test_a_project_with_the_rules_of_init_stays_open_after_its_last_item(dais, tmp_path):
+    dais.run("init", tmp_path, check=0)
+    root = dais.run("project", "add", tmp_path, check=0).stdout.strip()
+    dais.advance(dais.item("an errand", parentId=root), "complete")
+    assert dais.get(root)["role"] == "queue"
+    dais.item("the next errand", parentId=root)
