@@ -41,6 +41,7 @@ static void print_help(FILE *to)
 		"  --config FILE    settings, see dais.yaml(5) (DAIS_CONFIG)\n"
 		"  --log-level WORD trace, debug, info, warn, error or off\n"
 		"  --help, --version\n"
+		"\nThey may stand before the command too. dais help COMMAND tells the rest.\n"
 		"\nExamples:\n"
 		"  dais serve\n"
 		"  dais call items_read '{\"select\":\"context\"}'\n"

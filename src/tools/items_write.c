@@ -154,7 +154,8 @@ static const struct operation ops[] = {
 	},
 	{
 		.name = "complete_tree",
-		.summary = "Complete or cancel a subtree or a set of items, in the order of their dependencies.",
+		.summary = "Complete or cancel a subtree or a set of items, in the order of their dependencies. What waits for a refused "
+			   "one, or stands above it, is skipped.",
 		.fields = complete_tree_fields,
 		.args_size = sizeof(struct complete_tree_args),
 		.profiles = PROFILE_FULL,

@@ -114,8 +114,12 @@ static void lean_property(const struct field *field, struct json_writer *w)
 	struct field lean = *field;
 
 	lean.min = lean.max = 0;
+	/* Clients want a description of each; a name that explains itself is its own. */
 	if (lean.help == NULL)
-		lean.help = field->name;
+		lean.help = field->kind == FIELD_ID    ? "an id, or its first 8 digits or more"
+			: field->kind == FIELD_IDS  ? "ids, each cut to 8 digits or more at will"
+			: field->kind == FIELD_TIME ? "RFC 3339, like 2026-03-02T08:15:30Z"
+						    : field->name;
 	field_schema(&lean, w);
 }
 
