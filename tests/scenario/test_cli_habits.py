@@ -1,6 +1,7 @@
 """What people and scripts do with any program: redirect it, close its ends, pipe it, and guess at flags."""
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -198,3 +199,16 @@ def test_a_project_with_the_rules_of_init_stays_open_after_its_last_item(dais, t
     dais.advance(dais.item("an errand", parentId=root), "complete")
     assert dais.get(root)["role"] == "queue"
     dais.item("the next errand", parentId=root)
+
+
+def test_completion_finds_the_command_behind_shared_options():
+    script = pathlib.Path(__file__).resolve().parents[2] / "packaging/completion/dais.bash"
+
+    def complete(*words):
+        typed = " ".join(f"'{word}'" for word in words)
+        line = f'source {script}; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _dais; echo "${{COMPREPLY[@]}}"'
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True).stdout.split()
+
+    assert complete("dais", "it") == complete("dais", "--state", "/tmp", "it") == complete("dais", "help", "it") == ["items"]
+    assert complete("dais", "--state", "=", "/tmp", "items", "--ro") == complete("dais", "items", "--ro") == ["--role", "--root"]
+    assert complete("dais", "--state", "/tmp", "--log") == ["--log-level"]
