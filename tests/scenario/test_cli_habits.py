@@ -5,6 +5,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -212,3 +213,55 @@ def test_completion_finds_the_command_behind_shared_options():
     assert complete("dais", "it") == complete("dais", "--state", "/tmp", "it") == complete("dais", "help", "it") == ["items"]
     assert complete("dais", "--state", "=", "/tmp", "items", "--ro") == complete("dais", "items", "--ro") == ["--role", "--root"]
     assert complete("dais", "--state", "/tmp", "--log") == ["--log-level"]
+
+
+# ---- a relay that may not in ----
+
+def relayed(dais, *requests, **environment):
+    """What a stdio client is answered, and what dais mcp-stdio said beside it."""
+    opened = {"jsonrpc": "2.0", "id": 0, "method": "initialize",
+              "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+    relay = subprocess.Popen([PROGRAM, "mcp-stdio", "--no-spawn", "--state", dais.state], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, env={**dais.env(), **environment}, cwd=dais.work)
+    deadline = threading.Timer(20, relay.kill)
+    deadline.start()
+    answers = []
+    for request in (opened, *requests):
+        try:
+            relay.stdin.write(json.dumps(request) + "\n")
+            relay.stdin.flush()
+        except BrokenPipeError:
+            break
+        line = relay.stdout.readline()
+        answers += [json.loads(line)] if line else []
+    time.sleep(0.5)
+    said = relay.communicate(timeout=20)[1]
+    deadline.cancel()
+    return relay.returncode, answers, said
+
+
+OVERVIEW = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "items_read", "arguments": {"select": "overview"}}}
+
+
+def test_a_profile_that_does_not_exist_is_refused_at_once(dais):
+    code, answers, said = relayed(dais, OVERVIEW, MCP_TOOL_PROFILE="everything")
+    assert code == 64 and answers == [] and "full, knowledge or director" in said
+
+
+def test_a_seat_token_that_is_not_valid_is_an_answer_and_no_storm(dais):
+    code, answers, said = relayed(dais, OVERVIEW, DAIS_SEAT_TOKEN="dst_no")
+    assert code == 0 and "DAIS_SEAT_TOKEN is not valid" in said
+    assert answers[0]["result"]["serverInfo"]["name"] == "dais"
+    assert "DAIS_SEAT_TOKEN is not valid" in json.dumps(answers[1])
+    assert dais.log().count("a local connection was refused") <= 4
+
+
+def test_a_seat_and_a_profile_that_are_valid_are_served(dais):
+    root = dais.item("Harbour", type="project")
+    run = dais.op("report", "open_run", rootId=root, title="r")["runId"]
+    seat = dais.op("report", "issue_seat", runId=run, seat="any")["token"]
+    _, answers, said = relayed(dais, OVERVIEW, DAIS_SEAT_TOKEN=seat, MCP_TOOL_PROFILE="director")
+    assert answers[1]["result"]["structuredContent"]["ok"] and said == ""
+    dais.op("report", "close_run", runId=run)
+    _, answers, _ = relayed(dais, OVERVIEW, DAIS_SEAT_TOKEN=seat)
+    assert answers[1]["result"]["isError"]
