@@ -1,6 +1,6 @@
 # Completion of dais for bash; tests/scenario/test_packaging.py compares it with what the program says.
 _dais() {
-	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} own=""
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} own="" at=1
 	local shared="--state --config --log-level --help --usage --version"
 
 	case $before in
@@ -10,7 +10,18 @@ _dais() {
 	--auth) mapfile -t COMPREPLY < <(compgen -W "token none" -- "$word"); return ;;
 	--role) mapfile -t COMPREPLY < <(compgen -W "queue work review blocked terminal" -- "$word"); return ;;
 	esac
-	if [ "$COMP_CWORD" -eq 1 ]; then
+	# Shared options may stand before the command; bash takes --state=DIR for three words.
+	while [[ ${COMP_WORDS[at]} == --* ]] && [ "$at" -lt "$COMP_CWORD" ]; do
+		[[ ${COMP_WORDS[at + 1]} == = ]] && ((at++))
+		((at += 2))
+	done
+	local command=${COMP_WORDS[at]}
+	[ "$command" = help ] && [ "$COMP_CWORD" -eq $((at + 1)) ] && at=$COMP_CWORD
+	if [ "$COMP_CWORD" -eq "$at" ] && [[ $word == --* && $at -gt 1 ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$shared" -- "$word")
+		return
+	fi
+	if [ "$COMP_CWORD" -eq "$at" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "serve mcp-stdio call status items events project token init open demo backup export import doctor --help --version" -- "$word")
 		return
 	fi

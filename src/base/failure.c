@@ -256,8 +256,9 @@ static struct str message_of(const struct failure *f)
 	if (f->message.n > 0 || first == NULL)
 		return f->message;
 	if (f->code == FAIL_UNKNOWN_PARAMETER)
-		return str_printf(f->arena, "Unknown parameter %.*s%s%.*s.", STRF(first->path),
-			first->reason.n > 0 ? ": " : "", STRF(first->reason));
+		return str_printf(f->arena, "Unknown parameter %.*s%s%.*s%s", STRF(first->path),
+			first->reason.n > 0 ? ": " : "", STRF(first->reason),
+			first->reason.n > 0 && first->reason.p[first->reason.n - 1] == '?' ? "" : ".");
 	if (f->field_count == 1)
 		return str_printf(f->arena, "%.*s: %.*s.", STRF(first->path), STRF(first->reason));
 	return str_printf(f->arena, "%zu fields are wrong; the first: %.*s: %.*s.", f->field_count,

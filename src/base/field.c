@@ -24,6 +24,9 @@ const char *field_nearest(const struct field *fields, struct str name)
 	for (; fields->name != NULL; fields++) {
 		size_t distance = str_distance(name, str_of(fields->name), best);
 
+		/* Half of the letters must be right: "tags" is no hint to whoever wrote "status". */
+		if (distance * 2 >= name.n)
+			continue;
 		if (distance < best || (distance == best && nearest == NULL && best == 3)) {
 			best = distance;
 			nearest = fields->name;
@@ -147,6 +150,17 @@ static void check_group(struct reading *r, const struct field *fields, const str
 			"exactly one of %.*s is required", STRF(buf_str(&names)));
 }
 
+/* Where a name that this table must not have belongs, or NULL. */
+static const char *elsewhere(const struct field *fields, struct str name)
+{
+	const struct field *found;
+
+	while (fields->name != NULL)
+		fields++;
+	found = fields->fields == NULL ? NULL : find(fields->fields, name);
+	return found == NULL ? NULL : found->help;
+}
+
 static void report_unknown(struct reading *r, const struct field *fields, const json_t *object,
 	struct str path, const char *const *skip)
 {
@@ -159,7 +173,9 @@ static void report_unknown(struct reading *r, const struct field *fields, const 
 		if (find(fields, str_of(key)) != NULL || skipped(skip, key))
 			continue;
 		nearest = field_nearest(fields, str_of(key));
-		if (nearest != NULL)
+		if (elsewhere(fields, str_of(key)) != NULL)
+			(void)fail_unknown(r->f, under(r, path, str_of(key)), "%s", elsewhere(fields, str_of(key)));
+		else if (nearest != NULL)
 			(void)fail_unknown(r->f, under(r, path, str_of(key)), "did you mean %s?", nearest);
 		else
 			(void)fail_unknown(r->f, under(r, path, str_of(key)), "%s", "no such parameter");

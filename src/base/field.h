@@ -98,6 +98,9 @@ struct field {
 #define FIELD(type, member, name_, kind_, flags_, ...) \
 	{.name = (name_), .kind = (kind_), .flags = (flags_), .offset = offsetof(type, member), __VA_ARGS__}
 #define FIELDS_END {.name = NULL}
+/* The same for a table whose callers are used to names that it must not have: `elsewhere` is a table of them that
+ * ends with FIELDS_END, whose .help says where the thing is done. */
+#define FIELDS_END_BUT(elsewhere) {.name = NULL, .fields = (elsewhere)}
 
 /* Read `object` into the zeroed struct `out`. `path` precedes every name in faults ("ops[0]." or ""). -1
  * with all faults in *f. `skip` names members that the caller has read itself (NULL-terminated). */

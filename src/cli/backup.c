@@ -48,7 +48,8 @@ static int check_place(const struct backing *backing, const char *database, stru
 	struct stat source;
 
 	if (stat(database, &source) != 0)
-		return fail(f, FAIL_NOT_REACHABLE, "There is no database at %s.", database);
+		return errno == EACCES ? fail(f, FAIL_NOT_PERMITTED, "The database %s may not be opened.", database)
+				       : fail(f, FAIL_NOT_REACHABLE, "There is no database at %s.", database);
 	if (lstat(backing->file, &place) != 0)
 		return errno == ENOENT ? 0 : fail(f, FAIL_CANNOT_CREATE, "%s cannot be made.", backing->file);
 	if (place.st_dev == source.st_dev && place.st_ino == source.st_ino)

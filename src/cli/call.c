@@ -60,7 +60,7 @@ int cmd_call(struct cli *cli, int argc, char **argv)
 	json_auto_t *envelope = NULL;
 	struct failure f;
 	struct str text;
-	struct str raw;
+	struct str raw = STR_NONE;
 	int fd;
 	int rc;
 
@@ -83,11 +83,11 @@ int cmd_call(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, &f);
 	rc = client_call(cli, fd, calling.tool, json_canonical(cli->arena, arguments), &envelope, &raw, &f);
 	(void)close(fd);
+	if (calling.raw && raw.n > 0)
+		(void)printf("%.*s\n", STRF(raw));
 	if (rc != 0)
 		return cli_fail(cli, &f) == 69 ? 69 : 1;
-	if (calling.raw)
-		(void)printf("%.*s\n", STRF(raw));
-	else
+	if (!calling.raw)
 		print_json(envelope);
 	return json_is_true(json_object_get(envelope, "ok")) ? 0 : 1;
 }

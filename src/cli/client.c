@@ -140,6 +140,8 @@ static int await_ready(struct cli *cli, int ready, int errors, struct failure *f
 	if (poll(&polled, 1, SPAWN_MS) > 0 && read(ready, &byte, 1) == 1)
 		return 0;
 	said = last_line(cli, errors);
+	if (str_starts(said, STR("dais: ")))
+		said = (struct str){said.p + strlen("dais: "), said.n - strlen("dais: ")};
 	return fail(f, FAIL_NOT_REACHABLE, "The server could not be started: %.*s", STRF(said));
 }
 

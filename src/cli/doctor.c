@@ -144,7 +144,8 @@ static void check_database(struct doctor *doctor, const char *path)
 
 	failure_init(&f, doctor->cli->arena);
 	if (access(path, F_OK) != 0) {
-		doctor_say(doctor, FINDING_NOTE, "database", "there is none yet at %s", path);
+		doctor_say(doctor, errno == ENOENT ? FINDING_NOTE : FINDING_PROBLEM, "database",
+			errno == ENOENT ? "there is none yet at %s" : "%s cannot be looked at", path);
 		return;
 	}
 	if (store_open(&how, &store, &f) != 0) {

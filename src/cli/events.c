@@ -11,7 +11,8 @@
 enum { KEY_SINCE = 2000, KEY_TYPE, KEY_COUNT, KEY_JSON };
 
 #define MAX_TYPES 32
-#define HEAD_COLUMNS 64 /* time, type, item, actor */
+#define TYPE_COLUMNS 23 /* the longest, project_config.upserted */
+#define HEAD_COLUMNS (44 + TYPE_COLUMNS) /* time, type, item, actor */
 
 struct events {
 	struct cli *cli;
@@ -138,7 +139,7 @@ static void print_event(struct cli *cli, const json_t *event)
 		item = json_member_str(event, "entityId");
 	print_time(json_member_str(event, "at"));
 	(void)printf("  %s", term_bold(cli));
-	term_cell(cli, type, 20);
+	term_cell(cli, type, TYPE_COLUMNS);
 	(void)printf("%s ", term_off(cli));
 	term_cell(cli, (struct str){item.p == NULL ? "" : item.p, item.n < 8 ? item.n : 8}, 8);
 	(void)printf(" ");

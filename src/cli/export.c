@@ -98,7 +98,7 @@ static int export_to_file(struct cli *cli, struct exporting *exporting, struct f
 			exporting->file);
 	exporting->fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (exporting->fd < 0)
-		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made.", exporting->file);
+		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made: %s.", exporting->file, strerror(errno));
 	rc = read_store(cli, exporting, f);
 	if (rc == 0 && fsync(exporting->fd) != 0)
 		rc = fail(f, FAIL_CANNOT_CREATE, "%s cannot be written.", exporting->file);

@@ -4,6 +4,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,6 +69,18 @@ static void take_lines(struct following *following, struct buf *pending)
 	buf_consume(pending, at);
 }
 
+/* 1 when there is something to read, 0 when nobody reads what we print any more: on a quiet server no failing
+ * write would tell. A file or a terminal never reports this. */
+static int await_line(int fd)
+{
+	struct pollfd polled[] = {{.fd = fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
+
+	while (poll(polled, 2, -1) < 0)
+		if (errno != EINTR)
+			return 1; /* read tells why */
+	return (polled[1].revents & (POLLERR | POLLHUP)) != 0 ? 0 : 1;
+}
+
 /* Until the server is gone (0), or as settle says. */
 static int read_events(struct following *following, int fd, struct failure *f)
 {
@@ -78,6 +91,10 @@ static int read_events(struct following *following, int fd, struct failure *f)
 
 	buf_init(&pending, NULL, LINE_BYTES);
 	while (rc == 0) {
+		if (await_line(fd) == 0) {
+			rc = 1;
+			break;
+		}
 		n = read(fd, bytes, sizeof(bytes));
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -34,14 +34,14 @@ static int write_rules(struct cli *cli, const char *dir, struct failure *f)
 	if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
 		return fail(f, FAIL_CANNOT_CREATE, "%s is no directory.", dir);
 	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made.", folder);
+		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made: %s.", folder, strerror(errno));
 	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd < 0 && errno == EEXIST) {
 		(void)printf("%s exists already; it was left as it is.\n", file);
 		return 0;
 	}
 	if (fd < 0)
-		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made.", file);
+		return fail(f, FAIL_CANNOT_CREATE, "%s cannot be made: %s.", file, strerror(errno));
 	rc = write_all(fd, str_of(init_rules));
 	if (close(fd) != 0 || rc != 0) {
 		(void)unlink(file);

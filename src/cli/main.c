@@ -1,6 +1,8 @@
 /* The program: a table of subcommands. */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,6 +41,7 @@ static void print_help(FILE *to)
 		"  --config FILE    settings, see dais.yaml(5) (DAIS_CONFIG)\n"
 		"  --log-level WORD trace, debug, info, warn, error or off\n"
 		"  --help, --version\n"
+		"\nThey may stand before the command too. dais help COMMAND tells the rest.\n"
 		"\nExamples:\n"
 		"  dais serve\n"
 		"  dais call items_read '{\"select\":\"context\"}'\n"
@@ -61,6 +64,32 @@ static const char *nearest(const char *name)
 	return best;
 }
 
+/* A server's files and sockets must not become somebody's standard output. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR); /* without CLOEXEC: children need them as much */
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+/* What was printed last may still be refused. A reader that has seen enough is no failure. */
+static int finish_output(int rc)
+{
+	int error;
+
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return rc;
+	error = errno;
+	if (error == EPIPE)
+		return rc;
+	(void)fprintf(stderr, "dais: the output could not be written: %s.\n", strerror(error));
+	return rc == 0 ? 1 : rc;
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
@@ -74,32 +103,93 @@ static int run_command(const struct command *command, int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		args[i] = argv[i];
 	args[0] = arena_copy(arena, cli.program, strlen(cli.program));
-	return command->run(&cli, argc, args);
+	return finish_output(command->run(&cli, argc, args));
+}
+
+/* How many words of argv belong to the shared flag argv[at], or 0 when it is none. */
+static int shared_flag_words(int argc, char **argv, int at)
+{
+	static const char *const names[] = {"--state", "--config", "--log-level"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t n = strlen(names[i]);
+
+		if (strncmp(argv[at], names[i], n) != 0)
+			continue;
+		if (argv[at][n] == '=')
+			return 1;
+		if (argv[at][n] == '\0' && at + 1 < argc)
+			return 2;
+	}
+	return 0;
+}
+
+/* `dais --state DIR items` is `dais items --state DIR`: the command goes to the front, the rest keeps its order. */
+static void put_command_first(int argc, char **argv)
+{
+	int at = 1;
+	int words;
+	char *command;
+
+	while (at < argc && (words = shared_flag_words(argc, argv, at)) > 0)
+		at += words;
+	if (at == 1 || at >= argc || argv[at][0] == '-')
+		return;
+	command = argv[at];
+	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+	argv[1] = command;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < command_count; i++)
+		if (strcmp(name, command_table[i].name) == 0)
+			return &command_table[i];
+	return NULL;
+}
+
+static bool is_any(const char *word, const char *a, const char *b, const char *c)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || (c != NULL && strcmp(word, c) == 0);
+}
+
+static int unknown_command(const char *name)
+{
+	const char *near = name[0] == '-' ? NULL : nearest(name);
+
+	(void)fprintf(stderr, "dais: unknown %s %s%s%s. See dais --help.\n", name[0] == '-' ? "option" : "command", name,
+		near == NULL ? "" : "; did you mean ", near == NULL ? "" : near);
+	return EX_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-	const char *near;
+	static char help_flag[] = "--help";
+	const struct command *command;
 
 	(void)setlocale(LC_CTYPE, "C.UTF-8"); /* data never depends on the locale */
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-		(void)printf("dais %s\n", DAIS_VERSION);
-		return 0;
-	}
-	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
-		print_help(stdout);
-		return 0;
-	}
+	fill_standard_descriptors();
 	if (argc < 2) {
 		print_help(stderr);
 		return EX_USAGE;
 	}
-	for (size_t i = 0; i < command_count; i++)
-		if (strcmp(argv[1], command_table[i].name) == 0)
-			return run_command(&command_table[i], argc - 1, argv + 1);
-	near = nearest(argv[1]);
-	(void)fprintf(stderr, "dais: unknown command %s%s%s. See dais --help.\n", argv[1],
-		near == NULL ? "" : "; did you mean ", near == NULL ? "" : near);
-	return EX_USAGE;
+	put_command_first(argc, argv);
+	if (is_any(argv[1], "--version", "-V", NULL)) {
+		(void)printf("dais %s\n", DAIS_VERSION);
+		return finish_output(0);
+	}
+	command = find_command(argv[1]);
+	if (strcmp(argv[1], "help") == 0 && argc == 3) {
+		command = find_command(argv[2]);
+		if (command == NULL)
+			return unknown_command(argv[2]);
+		argv[2] = help_flag;
+		return run_command(command, argc - 1, argv + 1);
+	}
+	if (is_any(argv[1], "--help", "-h", "-?") || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return finish_output(0);
+	}
+	return command == NULL ? unknown_command(argv[1]) : run_command(command, argc - 1, argv + 1);
 }

@@ -10,6 +10,8 @@
  * (3) A client that does not read stops being served; memory is bounded. */
 #include "cli/relay.h"
 
+#include "identity/identity.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +25,8 @@
 #define PARENT_LOOK_MS 2000
 #define EOF_GRACE_MS 500
 #define RECONNECT_MS 30000
+#define WELCOME_MS 1000
+#define HELLO_BYTES 65536
 
 enum { KEY_NO_SPAWN = 2000 };
 
@@ -40,11 +44,34 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* The greeting, then the session as the client opened it. */
-static int open_session(struct relay *relay)
+/* What the server says to the greeting. Without it a refused seat token would look like a server that died, and be
+ * tried again at once, for ever. */
+static int await_welcome(struct relay *relay, struct arena *arena, struct failure *f)
+{
+	struct pollfd polled = {.fd = relay->socket, .events = POLLIN};
+	struct json_error error;
+	json_auto_t *answer = NULL;
+	struct buf rest;
+	struct str line;
+	int rc;
+
+	buf_init(&rest, arena, HELLO_BYTES);
+	rc = poll(&polled, 1, WELCOME_MS);
+	if (rc == 0)
+		return 0; /* it is slow; its answer has an id that is ours */
+	if (rc < 0 || read_line(relay->socket, &rest, HELLO_BYTES, arena, &line) != 1)
+		return fail(f, FAIL_NOT_REACHABLE, "The server went away again.");
+	answer = json_read(line, &error);
+	return json_object_get(answer, "error") == NULL ? 0 : fail_from_envelope(relay->cli, answer, f);
+}
+
+/* The greeting: what a line transport cannot say. */
+static int greet(struct relay *relay, struct failure *f)
 {
 	const char *profile = getenv("MCP_TOOL_PROFILE");
 	const char *seat = getenv("DAIS_SEAT_TOKEN");
+	bool has_profile = profile != NULL && profile[0] != '\0';
+	bool has_seat = seat != NULL && seat[0] != '\0';
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct buf out;
 	struct json_writer w;
@@ -53,16 +80,28 @@ static int open_session(struct relay *relay)
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);
 	jw_ktext(&w, "jsonrpc", "2.0");
+	if (has_profile || has_seat) /* else there is nothing that could be refused */
+		jw_ktext(&w, "id", "dais-relay-hello");
 	jw_ktext(&w, "method", LOCAL_HELLO);
 	jw_kobject(&w, "params");
-	if (profile != NULL && profile[0] != '\0')
+	if (has_profile)
 		jw_ktext(&w, "profile", profile);
-	if (seat != NULL && seat[0] != '\0')
+	if (has_seat)
 		jw_ktext(&w, "seatToken", seat);
 	jw_object_end(&w);
 	jw_object_end(&w);
 	buf_add_char(&out, '\n');
-	return write_all(relay->socket, buf_str(&out));
+	if (write_all(relay->socket, buf_str(&out)) != 0)
+		return fail(f, FAIL_NOT_REACHABLE, "The server went away again.");
+	if (!has_profile && !has_seat)
+		return 0;
+	if (await_welcome(relay, arena, f) == 0)
+		return 0;
+	if (f->code != FAIL_UNAUTHENTICATED)
+		return -1;
+	failure_init(f, f->arena);
+	return fail(f, FAIL_UNAUTHENTICATED,
+		"The token in DAIS_SEAT_TOKEN is not valid: it ended, was revoked, or its run is closed. Issue a new seat with report.");
 }
 
 static int connect_once(struct relay *relay, struct failure *f)
@@ -74,14 +113,15 @@ static int connect_once(struct relay *relay, struct failure *f)
 		relay->socket = -1;
 		return -1;
 	}
-	if (open_session(relay) == 0 && relay_replay(relay) == 0) {
+	rc = greet(relay, f);
+	if (rc == 0 && relay_replay(relay) == 0) {
 		relay->was_connected = true;
 		relay_step_back(relay);
 		return 0;
 	}
 	(void)close(relay->socket);
 	relay->socket = -1;
-	return fail(f, FAIL_NOT_REACHABLE, "The server went away again.");
+	return rc != 0 ? -1 : fail(f, FAIL_NOT_REACHABLE, "The server went away again.");
 }
 
 /* The server is gone, or never was: come with it, or say why that is impossible. */
@@ -234,7 +274,9 @@ static int take_signals(void)
 int cmd_mcp_stdio(struct cli *cli, int argc, char **argv)
 {
 	struct relay relay = {.cli = cli, .socket = -1};
+	const char *profile = getenv("MCP_TOOL_PROFILE");
 	pid_t parent = getppid();
+	enum profile parsed;
 	struct failure f;
 
 	failure_init(&f, cli->arena);
@@ -245,6 +287,10 @@ int cmd_mcp_stdio(struct cli *cli, int argc, char **argv)
 		    "\vExample, in a client's configuration:\n  {\"command\": \"dais\", \"args\": [\"mcp-stdio\"]}",
 		    &relay.no_spawn) != 0)
 		return 64;
+	if (profile != NULL && profile[0] != '\0' && !profile_parse(str_of(profile), &parsed)) {
+		(void)fail(&f, FAIL_USAGE, "MCP_TOOL_PROFILE must be full, knowledge or director, got \"%s\".", profile);
+		return cli_fail(cli, &f);
+	}
 	relay.out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (relay.out_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return 70;

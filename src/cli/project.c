@@ -165,8 +165,9 @@ static int check_rules(struct cli *cli, const struct adding *adding, struct fail
 		return rc;
 	errors = json_object_get(json_object_get(json_object_get(envelope, "error"), "detail"), "errors");
 	json_array_foreach (errors, i, error)
-		(void)fprintf(stderr, "%s: %.*s: %.*s\n", adding->rules_file,
+		(void)fprintf(stderr, "%s: %.*s%s%.*s\n", adding->rules_file,
 			STRF(term_text(cli->arena, json_member_str(error, "path"), 0)),
+			json_member_str(error, "path").n > 0 ? ": " : "",
 			STRF(term_text(cli->arena, json_member_str(error, "reason"), 0)));
 	return fail_from_envelope(cli, envelope, f);
 }
@@ -239,6 +240,12 @@ static int run_add(struct cli *cli, void *input, struct failure *f)
 	if (read_rules(cli, &adding, f) != 0 || check_rules(cli, &adding, f) != 0 ||
 		find_or_create(cli, asking, &adding, f) != 0 || push_rules(cli, &adding, f) != 0)
 		return -1;
+	if (asking->json) {
+		json_auto_t *answer = json_pack("{s:s%, s:s}", "id", adding.id.p, adding.id.n, "path", adding.path);
+
+		print_json(answer);
+		return 0;
+	}
 	(void)printf("%.*s\n", STRF(adding.id));
 	return 0;
 }

@@ -143,7 +143,12 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigaddset(&signals, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	options = (struct server_options){.settings = settings, .state_dir = cli->state_dir};
+	options = (struct server_options){
+		.settings = settings,
+		.state_dir = cli->state_dir,
+		/* A client that started us speaks over the socket, and somebody else's server must not keep it from that. */
+		.may_move = serving.is_detached && str_eq(settings_origin(settings, SETTING_LISTEN), STR("default")),
+	};
 	if (server_start(&options, &server, &f) != 0) {
 		rc = cli_fail(cli, &f);
 		/* To a call a full disk is a failed operation; a server that finds one cannot make its files. */

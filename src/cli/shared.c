@@ -10,12 +10,13 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { KEY_STATE = 1000, KEY_CONFIG, KEY_LOG_LEVEL, KEY_SWITCH };
+enum { KEY_STATE = 1000, KEY_CONFIG, KEY_LOG_LEVEL, KEY_SWITCH, KEY_HELP = 'h' };
 
 static const struct argp_option shared_options[] = {
-	{"state", KEY_STATE, "DIR", 0, "Where the server keeps everything (DAIS_STATE_DIR)", 90},
+	{"state", KEY_STATE, "DIR", 0, "Where the server keeps its state (DAIS_STATE_DIR)", 90},
 	{"config", KEY_CONFIG, "FILE", 0, "Settings, see dais.yaml(5) (DAIS_CONFIG)", 90},
 	{"log-level", KEY_LOG_LEVEL, "WORD", 0, "trace, debug, info, warn, error or off", 90},
+	{NULL, KEY_HELP, NULL, OPTION_HIDDEN, NULL, 90}, /* argp's own is -? */
 	{0},
 };
 
@@ -31,6 +32,7 @@ static char *absolute(struct arena *arena, const char *path)
 static error_t parse_shared(int key, char *arg, struct argp_state *state)
 {
 	struct cli *cli = state->input;
+	enum log_level level;
 
 	switch (key) {
 	case KEY_STATE:
@@ -39,7 +41,12 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 	case KEY_CONFIG:
 		cli->config = absolute(cli->arena, arg);
 		return 0;
+	case KEY_HELP:
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
 	case KEY_LOG_LEVEL:
+		if (!log_level_parse(str_of(arg), &level))
+			argp_error(state, "--log-level must be trace, debug, info, warn, error or off, got %s", arg);
 		if (cli->flag_count < sizeof(cli->flags) / sizeof(cli->flags[0]))
 			cli->flags[cli->flag_count++] =
 				(struct settings_flag){SETTING_LOG_LEVEL, str_of(arg)};
@@ -219,7 +226,7 @@ int cli_fail(struct cli *cli, const struct failure *f)
 	message = json_member_str(written, "message");
 	fix = json_member_str(written, "fix");
 	message = term_text(cli->arena, message, 0);
-	if (fix.n > 0 && memmem(fix.p, fix.n, "detail.", strlen("detail.")) != NULL)
+	if (memmem(fix.p, fix.n, "detail.", strlen("detail.")) != NULL || str_eq(fix, STR("Use existingId.")))
 		fix = STR_NONE; /* of an answer's members, which a terminal does not show */
 	(void)fprintf(stderr, "dais: %.*s%s%.*s\n", STRF(message), fix.n > 0 ? " " : "", STRF(fix));
 	return info->exit_code;

@@ -1,6 +1,8 @@
 /* dais token: API tokens of callers over HTTP. The token's text goes to stdout, once, and nowhere else. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
+
 #include <unistd.h>
 
 #define WORKING_SET "read write-items write-notes advance manage-dependencies"
@@ -90,7 +92,9 @@ static int run_create(struct cli *cli, void *input, struct failure *f)
 	}
 	token = json_member_str(answer, "token");
 	(void)printf("%.*s\n", STRF(token));
-	(void)fflush(stdout);
+	if (fflush(stdout) != 0)
+		return fail(f, FAIL_CANNOT_CREATE, "The token was made but could not be written, and is lost: dais token revoke %.*s.",
+			STRF(json_member_str(answer, "id")));
 	(void)fprintf(stderr,
 		"dais: token %.*s made. This is the only time that it is shown; keep it in a file with mode 0600.\n",
 		STRF(json_member_str(answer, "id")));
@@ -99,7 +103,11 @@ static int run_create(struct cli *cli, void *input, struct failure *f)
 
 static const char *state_of(const json_t *token)
 {
-	return json_object_get(token, "revokedAt") != NULL ? "revoked" : "live";
+	int64_t end;
+
+	if (json_object_get(token, "revokedAt") != NULL)
+		return "revoked";
+	return time_parse(json_member_str(token, "expiresAt"), &end) && end <= clock_wall_ms() ? "ended" : "live";
 }
 
 static int run_list(struct cli *cli, void *input, struct failure *f)

@@ -53,6 +53,8 @@ struct http_options {
 	void *app;
 };
 
+/* Whether this may be a listen address, HOST:PORT or [IPv6]:PORT; nothing is opened. BAD_CONFIGURATION says why not. */
+int http_check_listen(struct str address, struct failure *f);
 /* Binds every address before it returns; FAIL_CANNOT_CREATE names the one that failed, why, and the
  * pid of the holder where /proc tells. Accepts only after http_start. */
 int http_open(const struct http_options *options, struct http_server **out, struct failure *f);

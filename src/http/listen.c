@@ -1,5 +1,7 @@
 #include "http/listen.h"
 
+#include "http/http.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +17,7 @@
 
 static int bad(struct failure *f, struct str text, const char *why)
 {
-	return fail(f, FAIL_BAD_CONFIGURATION, "listen address \"%.*s\": %s", (int)utf8_cut(text, 200),
+	return fail(f, FAIL_BAD_CONFIGURATION, "listen address \"%.*s\": %s.", (int)utf8_cut(text, 200),
 		text.p, why);
 }
 
@@ -72,6 +74,13 @@ int listen_parse(struct str text, struct listen_address *out, struct failure *f)
 		return bad(f, text, "the host is neither a name nor an address; an IPv6 address needs brackets");
 	*out = address;
 	return 0;
+}
+
+int http_check_listen(struct str address, struct failure *f)
+{
+	struct listen_address parsed;
+
+	return listen_parse(address, &parsed, f);
 }
 
 void listen_close(struct listen_sockets *sockets)

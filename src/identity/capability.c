@@ -47,8 +47,8 @@ int capabilities_parse(struct str text, unsigned *out, struct failure *f)
 			i++;
 		if (i == COUNT)
 			return fail_field(f, STR("capabilities"), word,
-				"has an unknown word; known are read, write-items, write-notes, advance, "
-				"manage-dependencies, write-config, manage-runs, admin");
+				"has an unknown word, %.*s; known are read, write-items, write-notes, advance, "
+				"manage-dependencies, write-config, manage-runs, admin", (int)(word.n < 40 ? word.n : 40), word.p);
 		set |= table[i].capability;
 	}
 	*out = set;

@@ -39,7 +39,7 @@ int sign_in_redeem(struct tx *tx, struct str code, struct str *out_session, stru
 	if (rows < 0)
 		return -1;
 	if (rows == 0)
-		return fail(f, FAIL_UNAUTHENTICATED, "The sign-in link was used already, or has expired.");
+		return fail(f, FAIL_UNAUTHENTICATED, "The sign-in link was used already, or has expired; dais open makes another.");
 	return add(tx, 1, SESSION_MS, out_session, f);
 }
 

@@ -21,7 +21,31 @@ SQL(SQL_TOKEN_COUNT, "SELECT count(*) FROM token WHERE revoked_at IS NULL");
 SQL(SQL_TOKEN_ADD,
 	"INSERT INTO token (id, sha256, description, capabilities, roots, created_at, expires_at)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7)");
-SQL(SQL_ROOT_EXISTS, "SELECT 1 FROM item WHERE id = $1 AND parent_n IS NULL");
+SQL(SQL_ROOTS_BETWEEN, /* by id */
+	"SELECT id FROM item WHERE id >= $1 AND id <= $2 AND parent_n IS NULL LIMIT 2");
+
+/* The project whose id begins like this; `path` is where the caller wrote it. */
+static int find_root(struct tx *tx, struct str text, struct str path, struct id *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct id_prefix prefix;
+	int found = 0;
+	int rc;
+
+	if (!id_prefix_parse(text, &prefix))
+		return fail_field(f, path, text, "must be the id of a project, or its first 8 digits or more");
+	if (query(&tx->snapshot, &q, f, SQL_ROOTS_BETWEEN, "bb", prefix.low, prefix.high) != 0)
+		return -1;
+	while ((rc = query_next(&q, f)) == 1) {
+		*out = col_id(&q, 0);
+		found++;
+	}
+	if (rc < 0)
+		return -1;
+	if (found != 1)
+		return fail_field(f, path, text, found == 0 ? "is not a project" : "stands for several projects; use a longer id");
+	return 0;
+}
 
 /* Canonical JSON list of the projects, absent for "every one". */
 static int write_roots(struct tx *tx, const struct token_info *wanted, struct str *out, struct failure *f)
@@ -37,20 +61,11 @@ static int write_roots(struct tx *tx, const struct token_info *wanted, struct st
 	json_writer_init(&w, &text);
 	jw_array_begin(&w);
 	for (size_t i = 0; i < wanted->root_count; i++) {
-		struct id_prefix prefix;
-		int64_t one;
-		int rc;
+		struct id root;
 
-		if (!id_prefix_parse(wanted->root_ids[i], &prefix) || prefix.digits != 32)
-			return fail_field(f, str_printf(arena, "roots[%zu]", i), wanted->root_ids[i],
-				"must be the whole id of a project");
-		rc = query_int(&tx->snapshot, &one, f, SQL_ROOT_EXISTS, "b", prefix.low);
-		if (rc < 0)
+		if (find_root(tx, wanted->root_ids[i], str_printf(arena, "roots[%zu]", i), &root, f) != 0)
 			return -1;
-		if (rc == 0)
-			return fail_field(f, str_printf(arena, "roots[%zu]", i), wanted->root_ids[i],
-				"is not a project");
-		jw_str(&w, id_str(arena, prefix.low));
+		jw_str(&w, id_str(arena, root));
 	}
 	jw_array_end(&w);
 	*out = buf_str(&text);

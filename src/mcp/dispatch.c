@@ -19,6 +19,18 @@ static const json_t *arguments_of(struct mcp_request *req)
 	return req->no_arguments;
 }
 
+/* Many clients show the message alone. */
+static struct str unknown_tool_text(struct mcp_request *req, const struct mcp_tool *tool)
+{
+	struct json_error error;
+	json_auto_t *near = json_read(tool->near_names, &error);
+	json_auto_t *name = json_stringn(req->target.p, req->target.n);
+	struct str first = json_str(json_array_get(near, 0));
+
+	return str_printf(req->arena, "There is no tool %.*s%s%.*s%s", STRF(json_received(req->arena, name)),
+		first.n > 0 ? "; did you mean " : ".", STRF(first), first.n > 0 ? "?" : "");
+}
+
 static void unknown_tool(struct mcp_request *req, const struct mcp_tool *tool)
 {
 	struct buf data;
@@ -31,7 +43,7 @@ static void unknown_tool(struct mcp_request *req, const struct mcp_tool *tool)
 	if (tool->near_names.n > 0)
 		jw_kraw(&w, "near", tool->near_names);
 	jw_object_end(&w);
-	request_fail(req, 200, MCP_INVALID_PARAMS, STR("There is no such tool."), buf_str(&data));
+	request_fail(req, 200, MCP_INVALID_PARAMS, unknown_tool_text(req, tool), buf_str(&data));
 }
 
 /* Legacy has no error code for it. */

@@ -192,7 +192,7 @@ static int refuse_stranger(struct server *server, struct http_exchange *x, struc
 		size_t n = 2 + http_guard_fields(server->guard, x, fields + 2);
 
 		http_reply(x, 401, fields, n,
-			STR("{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"Authentication is required.\"}}"));
+			STR("{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"A bearer token is needed; make one with: dais token create\"}}"));
 		return -1;
 	}
 	reply_failure_as(server, x, f, 401, "WWW-Authenticate", challenge, visit->req_id);

@@ -151,6 +151,29 @@ static int apply_hello(struct connection *c, const json_t *hello, struct failure
 	return 0;
 }
 
+/* To a greeting with an id; `refused` is NULL when it was taken. */
+static void answer_hello(struct connection *c, const json_t *id, const struct failure *refused)
+{
+	struct buf out;
+	struct json_writer w;
+
+	buf_init(&out, c->arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	jw_ktext(&w, "jsonrpc", "2.0");
+	jw_kraw(&w, "id", json_canonical(c->arena, id));
+	if (refused == NULL) {
+		jw_kobject(&w, "result");
+		jw_object_end(&w);
+	} else {
+		jw_key(&w, "error");
+		failure_write(refused, &w);
+	}
+	jw_object_end(&w);
+	buf_add_char(&out, '\n');
+	connection_write(c, buf_str(&out));
+}
+
 static void start_line(struct connection *c)
 {
 	struct mcp_line_options options = {
@@ -207,6 +230,7 @@ static int greet(struct connection *c, const json_t *hello)
 	const json_t *wanted;
 	struct failure f;
 	int64_t since;
+	int rc;
 
 	failure_init(&f, c->arena);
 	if (str_eq(method, STR(LOCAL_ADMIN))) {
@@ -219,7 +243,10 @@ static int greet(struct connection *c, const json_t *hello)
 		c->events = local_subscribe(c->local->server->hub, &c->caller, since, connection_write, c);
 		return 0;
 	}
-	if (apply_hello(c, hello, &f) == 0)
+	rc = apply_hello(c, hello, &f);
+	if (json_object_get(hello, "id") != NULL)
+		answer_hello(c, json_object_get(hello, "id"), rc == 0 ? NULL : &f);
+	if (rc == 0)
 		return 1;
 	log_line(LOG_WARN, "server", "a local connection was refused",
 		{"code", LOG_TEXT(failure_info(f.code)->wire)});

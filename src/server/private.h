@@ -27,6 +27,7 @@ struct tool_counts {
 
 struct server {
 	const struct settings *settings;
+	bool may_move; /* as in server_options */
 	char *state_dir;
 	char *config_file; /* the global rules, or NULL */
 	struct store *store;

@@ -53,7 +53,7 @@ int state_make_dir(const char *path, struct failure *f)
 			errno == EACCES	      ? "not permitted"
 				: errno == EROFS  ? "the file system is read-only"
 				: errno == ENOSPC ? "the disk is full"
-						  : "see the log");
+						  : strerror(errno));
 	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
 		return fail(f, FAIL_CANNOT_CREATE, "%s is not a directory.", path);
 	return 0;
@@ -73,6 +73,9 @@ static int check_settings(const struct settings *settings, struct failure *f)
 	const struct str *listen;
 	size_t n = settings_list(settings, SETTING_LISTEN, &listen);
 
+	for (size_t i = 0; i < n; i++)
+		if (http_check_listen(listen[i], f) != 0)
+			return -1;
 	if (!str_eq(store, STR("sqlite")) && !str_starts(store, STR("sqlite:")))
 		return fail(f, FAIL_BAD_CONFIGURATION, "store must be sqlite or sqlite:FILE, got \"%.*s\".",
 			STRF(store));
@@ -299,6 +302,7 @@ static const char *text_or_null(struct arena *arena, struct str text)
 static int open_http(struct server *server, struct arena *arena, struct failure *f)
 {
 	const struct settings *s = server->settings;
+	static const struct str any_port = {"127.0.0.1:0", sizeof("127.0.0.1:0") - 1};
 	struct http_options options = {
 		.tls_cert_file = text_or_null(arena, settings_text(s, SETTING_TLS_CERT)),
 		.tls_key_file = text_or_null(arena, settings_text(s, SETTING_TLS_KEY)),
@@ -314,6 +318,14 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 	server->listen_count = options.listen_count;
 	if (options.listen_count == 0)
 		return fail(f, FAIL_BAD_CONFIGURATION, "listen has no address.");
+	if (http_open(&options, &server->http, f) == 0)
+		return 0;
+	if (!server->may_move || f->code != FAIL_CANNOT_CREATE)
+		return -1;
+	log_line(LOG_WARN, "server", "the default port is taken; another one is picked", {"reason", LOG_STRV(f->message)});
+	failure_init(f, f->arena);
+	options.listen = &any_port;
+	options.listen_count = 1;
 	return http_open(&options, &server->http, f);
 }
 
@@ -354,6 +366,7 @@ int server_start(const struct server_options *options, struct server **out, stru
 	if (server == NULL)
 		abort();
 	server->settings = options->settings;
+	server->may_move = options->may_move;
 	server->state_dir = strdup(options->state_dir);
 	if (server->state_dir == NULL)
 		abort();

@@ -27,4 +27,8 @@
 	FIELD(type_, member.properties, "properties", FIELD_JSON, (open), .max = LIMIT_PROPERTIES_BYTES), \
 	FIELD(type_, member.metadata, "metadata", FIELD_STR, IN_BYTES | (open), .max = LIMIT_PROPERTIES_BYTES)
 
+/* What other trackers let one set; here it is earned. */
+extern const struct field item_moved_fields[];
+#define ITEM_FIELDS_END FIELDS_END_BUT(item_moved_fields)
+
 #endif

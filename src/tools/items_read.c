@@ -92,7 +92,7 @@ static const struct field overview_fields[] = {
 static const struct field context_fields[] = {
 	FIELD(struct context_args, ancestor, "ancestorId", FIELD_ID, 0),
 	FIELD(struct context_args, root, "rootId", FIELD_ID, 0),
-	FIELD(struct context_args, since, "since", FIELD_TIME, 0, .help = "adds the 10 newest transitions after it"),
+	FIELD(struct context_args, since, "since", FIELD_TIME, 0, .help = "with it context adds the 10 newest transitions after it"),
 	FIELD(struct context_args, limit, "limit", FIELD_INT, 0, .min = 1, .max = LIMIT_LONG_PAGE, .fallback = "50",
 		.help = "rows of each bucket"),
 	FIELDS_FIELD(struct context_args),

@@ -7,7 +7,7 @@
 static const struct field create_fields[] = {
 	ITEM_FIELDS(struct create_args, item, REQUIRED, 0),
 	FIELD(struct create_args, parent, "parentId", FIELD_ID, NULLABLE, .fallback = "null", .help = "null: a new root"),
-	FIELDS_END,
+	ITEM_FIELDS_END,
 };
 
 static const struct field update_fields[] = {
@@ -15,7 +15,7 @@ static const struct field update_fields[] = {
 	ITEM_FIELDS(struct update_args, set, NOT_NULL, NULLABLE),
 	FIELD(struct update_args, parent, "parentId", FIELD_ID, NULLABLE, .help = "as reroot"),
 	FIELD(struct update_args, expected_version, "expectedVersion", FIELD_INT, 0, .min = 1, .max = INT64_MAX),
-	FIELDS_END,
+	ITEM_FIELDS_END,
 };
 
 static const struct field delete_fields[] = {
@@ -154,7 +154,8 @@ static const struct operation ops[] = {
 	},
 	{
 		.name = "complete_tree",
-		.summary = "Complete or cancel a subtree or a set of items, in the order of their dependencies.",
+		.summary = "Complete or cancel a subtree or a set of items, in the order of their dependencies. What waits for a refused "
+			   "one, or stands above it, is skipped.",
 		.fields = complete_tree_fields,
 		.args_size = sizeof(struct complete_tree_args),
 		.profiles = PROFILE_FULL,

@@ -33,13 +33,28 @@ static void write_operations(const char *key, const struct operation *list, size
 	jw_object_end(w);
 }
 
+static struct str operation_names(const struct tool *tool, enum profile profile, struct arena *arena)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	for (size_t i = 0; i < tool->select_count + tool->op_count; i++) {
+		const struct operation *one = i < tool->select_count ? &tool->selects[i] : &tool->ops[i - tool->select_count];
+
+		if ((one->profiles & (unsigned)profile) != 0)
+			buf_printf(&out, "%s%s", out.n == 0 ? "" : ", ", one->name);
+	}
+	return buf_str(&out);
+}
+
 int tool_describe(const struct tool *tool, enum profile profile, struct str narrow, struct json_writer *w,
 	struct failure *f)
 {
 	bool is_select;
 
 	if (narrow.n > 0 && tool_operation(tool, narrow, &is_select) == NULL)
-		return fail_field(f, STR("describe"), narrow, "is no select or op of this tool");
+		return fail_field(f, tool->op_count > 0 ? STR("op") : STR("select"), narrow, "must be one of %.*s",
+			STRF(operation_names(tool, profile, f->arena)));
 	jw_object_begin(w);
 	jw_ktext(w, "tool", tool->name);
 	jw_ktext(w, "profile", profile_name(profile));
@@ -99,8 +114,12 @@ static void lean_property(const struct field *field, struct json_writer *w)
 	struct field lean = *field;
 
 	lean.min = lean.max = 0;
+	/* Clients want a description of each; a name that explains itself is its own. */
 	if (lean.help == NULL)
-		lean.help = field->name;
+		lean.help = field->kind == FIELD_ID    ? "an id, or its first 8 digits or more"
+			: field->kind == FIELD_IDS  ? "ids, each cut to 8 digits or more at will"
+			: field->kind == FIELD_TIME ? "RFC 3339, like 2026-03-02T08:15:30Z"
+						    : field->name;
 	field_schema(&lean, w);
 }
 

@@ -7,6 +7,14 @@
 /* clang-format off */
 #define REF_CHARS 64
 
+const struct field item_moved_fields[] = {
+	{.name = "role", .help = "use the tool advance; an item begins in queue"},
+	{.name = "status", .help = "use the tool advance; an item begins in queue"},
+	{.name = "state", .help = "use the tool advance; an item begins in queue"},
+	{.name = "statusLabel", .help = "use the tool advance, which stamps the labels of the rules"},
+	FIELDS_END,
+};
+
 static const struct word note_role_words[] = {
 	{"queue", ROLE_QUEUE}, {"work", ROLE_WORK}, {"review", ROLE_REVIEW}, WORDS_END,
 };
@@ -19,7 +27,7 @@ static const struct field root_fields[] = {
 	FIELD(struct tree_root_args, id, "id", FIELD_ID, 0, .help = "alone: attach below this item"),
 	ITEM_FIELDS(struct tree_root_args, item, 0, 0),
 	FIELD(struct tree_root_args, parent, "parentId", FIELD_ID, NULLABLE, .help = "null: a new root"),
-	FIELDS_END,
+	ITEM_FIELDS_END,
 };
 
 static const struct field anchor_fields[] = {
@@ -37,7 +45,7 @@ static const struct field child_fields[] = {
 	FIELD(struct tree_child_args, anchors, "noteAnchors", FIELD_OBJECTS, 0, .fields = anchor_fields,
 		.item_size = sizeof(struct tree_anchor_args), .max = LIMIT_TAGS,
 		.help = "sections of the plan that become notes"),
-	FIELDS_END,
+	ITEM_FIELDS_END,
 };
 
 static const struct field dep_fields[] = {

@@ -1,8 +1,9 @@
 /* items_write complete_tree: end a whole set of items, each by a unit of its own, blockers before what they
  * block and children before what stands above them.
  *
- * A member that a gate refuses is reported, not fatal; what it blocks inside the set is skipped with it. A
- * cascade never takes a member's turn away: else the root of a cancelled tree would end labelled "done". */
+ * A member that a gate refuses is reported, not fatal; what it blocks inside the set is skipped with it, and so is
+ * what stands above it: ending a feature over its open tasks would end its project too, by cascade. A cascade
+ * never takes a member's turn away: else the root of a cancelled tree would end labelled "done". */
 #include "work/claim.h"
 #include "work/unit.h"
 
@@ -19,7 +20,7 @@ struct edge {
 struct member {
 	int64_t n;
 	enum member_state state;
-	bool is_doomed;	    /* something it depends on was refused */
+	bool is_doomed;	    /* something it depends on, or below it, was refused */
 	bool is_ordered;
 	size_t waits_for; /* members not ordered yet that must come first */
 	struct edge *edges; /* to those that come later */
@@ -212,10 +213,11 @@ static int find_order(struct tree *tree)
 
 /* ---- the turns ---- */
 
-static void doom_dependants(struct tree *tree, const struct member *member)
+/* What stands above a member that stays open, and with `dependants` also what waits for it. */
+static void doom(struct tree *tree, const struct member *member, bool dependants)
 {
 	for (const struct edge *edge = member->edges; edge != NULL; edge = edge->next)
-		if (edge->is_dependency)
+		if (dependants || !edge->is_dependency)
 			tree->members[edge->to].is_doomed = true;
 }
 
@@ -242,8 +244,7 @@ static int refuse(struct tree *tree, struct member *member, const struct item *i
 	member->state = MEMBER_FAILED;
 	tree->counts.failed++;
 	/* What the table refuses is met by the dependants at their own gate. */
-	if (why->code != FAIL_INVALID_TRANSITION)
-		doom_dependants(tree, member);
+	doom(tree, member, why->code != FAIL_INVALID_TRANSITION);
 	write_head(tree, item, "failed");
 	jw_key(tree->out, "error");
 	failure_write(why, tree->out);
@@ -324,7 +325,7 @@ static int take_turn(struct tree *tree, size_t turn, int64_t *pending_room)
 		return 0;
 	}
 	if (member->is_doomed) {
-		doom_dependants(tree, member);
+		doom(tree, member, true);
 		skip(tree, member, &item, "dependency_failed");
 		return 0;
 	}

@@ -26,7 +26,13 @@ static void write_root(struct json_writer *w, struct call *call, const struct it
 
 static int fail_no_document(struct failure *f, const struct item *root)
 {
-	return fail_not_found(f, "root", root->n == 0 ? STR("global") : id_str(f->arena, root->id));
+	if (root->n != 0)
+		return fail_not_found(f, "root", id_str(f->arena, root->id));
+	(void)fail(f, FAIL_NOT_FOUND,
+		"There is no global document: no .dais/config.yaml was found where the server was started. Name a rootId for a project's.");
+	fail_detail_str(f, "kind", STR("root"));
+	fail_detail_str(f, "id", STR("global"));
+	return -1;
 }
 
 /* ---- current ---- */

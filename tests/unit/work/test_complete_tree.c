@@ -66,6 +66,32 @@ static void what_waits_for_a_refused_member_is_skipped(void **state)
 	assert_string_equal(state_of(x.e, x.api), "queue ");
 }
 
+static void what_stands_above_a_refused_member_stays_open(void **state)
+{
+	struct feature x = feature(state, "gated");
+	json_t *answer = complete(&x, "");
+
+	assert_string_equal(text_at(answer, "items.0.outcome"), "failed");
+	assert_string_equal(text_at(answer, "items.3.title"), "Berth booking");
+	assert_string_equal(text_at(answer, "items.3.outcome"), "skipped");
+	assert_string_equal(text_at(answer, "items.3.reason"), "dependency_failed");
+	assert_int_equal(int_at(answer, "counts.skipped"), 3);
+	assert_int_equal(int_at(answer, "counts.completed"), 0);
+	assert_string_not_equal(state_of(x.e, x.top), "terminal done");
+}
+
+static void what_stands_above_a_blocked_member_stays_open(void **state)
+{
+	struct feature x = feature(state, NULL);
+	json_t *answer;
+
+	assert_ok(move(x.e, LOCAL, x.screens, "block"));
+	answer = complete(&x, "");
+	assert_string_equal(text_at(answer, "items.2.error.code"), "invalid_transition");
+	assert_string_equal(text_at(answer, "items.3.outcome"), "skipped");
+	assert_int_equal(int_at(answer, "counts.completed"), 2);
+}
+
 static void what_the_table_refuses_skips_nobody(void **state)
 {
 	struct feature x = feature(state, NULL);
@@ -163,6 +189,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(blockers_come_first_and_parents_last),
 		T(what_waits_for_a_refused_member_is_skipped),
+		T(what_stands_above_a_refused_member_stays_open),
+		T(what_stands_above_a_blocked_member_stays_open),
 		T(what_the_table_refuses_skips_nobody),
 		T(a_blocker_outside_the_set_is_a_gate_failure),
 		T(a_cancelled_tree_has_a_cancelled_root),
