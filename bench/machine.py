@@ -106,6 +106,7 @@ class State:
         if "sound" not in doctor.stdout:
             raise SystemExit(f"the state directory that was made is not sound:\n{doctor.stdout}{doctor.stderr}")
         stamp.write_text(mark)
+        os.sync()  # or the system writes hundreds of megabytes back beside the first measurement
         return self
 
     def serve(self):
