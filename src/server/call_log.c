@@ -10,7 +10,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define BATCH_ROWS 2000
+/* One change of the store: calls that come after it wait for no more than these. */
+#define BATCH_ROWS 32
 #define FLUSH_MS 250
 
 struct row {
@@ -89,6 +90,7 @@ static struct row *take(struct call_log *log)
 static void *flush(void *context)
 {
 	struct call_log *log = context;
+	bool has_more = false;
 
 	(void)prctl(PR_SET_NAME, "call-log");
 	for (;;) {
@@ -103,10 +105,11 @@ static void *flush(void *context)
 			(void)pthread_cond_wait(&log->more, &log->lock);
 		closing = log->closing;
 		(void)pthread_mutex_unlock(&log->lock);
-		if (!closing)
+		if (!closing && !has_more)
 			(void)nanosleep(&pause, NULL); /* let a batch gather */
 		(void)pthread_mutex_lock(&log->lock);
 		rows = take(log);
+		has_more = log->head != NULL;
 		(void)pthread_mutex_unlock(&log->lock);
 		if (rows == NULL && closing)
 			return NULL;

@@ -96,10 +96,12 @@ void durable_settle(struct store *store, struct batch *batches)
 		sync_log(store);
 	if (newest != 0)
 		atomic_store(&store->newest, newest);
-	/* Who waits to read waits for the disk alone, not for the answers. */
+	/* Who waits for the disk, to read or to commit, does not wait for the answers. */
 	(void)pthread_mutex_lock(&store->queue_lock);
 	store->unsettled -= count;
+	atomic_store(&store->is_disk_busy, store->batches != NULL);
 	(void)pthread_cond_broadcast(&store->settled);
+	(void)pthread_cond_signal(&store->queue_more);
 	(void)pthread_mutex_unlock(&store->queue_lock);
 	for (struct batch *batch = batches; batch != NULL; batch = batch->next)
 		finish(store, batch);
@@ -123,13 +125,12 @@ void *durable_main(void *context)
 		store->batches = NULL;
 		store->batches_tail = &store->batches;
 		store->batch_count = 0;
-		store->is_syncing = true;
+		store->is_answering = true;
 		(void)pthread_cond_signal(&store->queue_more); /* the writer may wait for room */
 		(void)pthread_mutex_unlock(&store->queue_lock);
 		durable_settle(store, batches);
 		(void)pthread_mutex_lock(&store->queue_lock);
-		store->is_syncing = false;
-		(void)pthread_cond_signal(&store->queue_more); /* or for the disk */
+		store->is_answering = false;
 	}
 	(void)pthread_mutex_unlock(&store->queue_lock);
 	return NULL;
@@ -150,6 +151,7 @@ void durable_hand_over(struct store *store, struct batch *batch)
 	*store->batches_tail = batch;
 	store->batches_tail = &batch->next;
 	store->batch_count++;
+	atomic_store(&store->is_disk_busy, true);
 	(void)pthread_cond_signal(&store->batch_more);
 	(void)pthread_mutex_unlock(&store->queue_lock);
 }

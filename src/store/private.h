@@ -136,7 +136,8 @@ struct store {
 	struct batch *batches, **batches_tail;
 	int batch_count;
 	int unsettled;	 /* batches whose COMMIT has begun and that are not on the disk */
-	bool is_syncing; /* the durable thread has batches in hand */
+	atomic_bool is_disk_busy; /* set under queue_lock: a batch waits for its sync, or is being synced */
+	bool is_answering;	  /* the durable thread has batches in hand */
 	bool durable_closing;
 	int log_fd; /* of the write-ahead log, -1: none */
 
