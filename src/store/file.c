@@ -74,6 +74,9 @@ int file_check(const char *path, bool may_create, bool *out_is_new, struct failu
 		big_endian(header + 28) > 1)
 		return fail(f, FAIL_SCHEMA_NEWER,
 			"%s is the database of another program; it was left untouched.", path);
+	/* Both numbers are written by one transaction: one without the other was not made by us. */
+	if (big_endian(header + 68) == APPLICATION_ID && (int)big_endian(header + 60) <= 0)
+		return fail(f, FAIL_SCHEMA_NEWER, "%s has no schema version of dais; it was left untouched.", path);
 	if ((int)big_endian(header + 60) > store_schema_version())
 		return fail(f, FAIL_SCHEMA_NEWER,
 			"%s has schema version %u, this dais knows %d; it was left untouched.", path,

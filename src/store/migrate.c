@@ -51,9 +51,11 @@ int migrate(struct db *db, const char *path, bool is_new, struct failure *f)
 
 	if (current_version(db, &version, f) != 0)
 		return -1;
-	if (version > store_schema_version())
-		return fail(f, FAIL_SCHEMA_NEWER, "%s has schema version %lld, this dais knows %d.", path,
-			(long long)version, store_schema_version());
+	if (version > store_schema_version()) {
+		db_keep_log(db);
+		return fail(f, FAIL_SCHEMA_NEWER, "%s has schema version %lld, this dais knows %d; it was left untouched.",
+			path, (long long)version, store_schema_version());
+	}
 	if (version < store_schema_version() && !is_new && version > 0) {
 		AUTO(arena_destroyp) struct arena *arena = arena_create();
 

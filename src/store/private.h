@@ -47,6 +47,8 @@ enum outcome db_exec(struct db *db, const char *sql);
 enum outcome db_run(struct db *db, const char *sql);
 /* The connection lost its transaction (the library rolled it back by itself). */
 bool db_transaction_lost(struct db *db);
+/* When this connection closes, what the log holds stays there: the database is left as it was found. */
+void db_keep_log(struct db *db);
 /* Memory that the connection keeps only to be faster. */
 void db_give_back(struct db *db);
 /* Reads past this moment of the monotonic clock end with DB_TIMEOUT; 0: no deadline. */

@@ -458,6 +458,11 @@ bool db_transaction_lost(struct db *db)
 	return sqlite3_get_autocommit(db->handle) != 0;
 }
 
+void db_keep_log(struct db *db)
+{
+	(void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 void db_give_back(struct db *db)
 {
 	(void)sqlite3_db_release_memory(db->handle);

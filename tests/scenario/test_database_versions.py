@@ -67,10 +67,24 @@ def test_a14a_a_newer_schema_that_a_crash_left_in_the_log_is_refused_too(stopped
     stopped.checks_doctor = False
     code, said = stopped.fails_to_start()
     assert code == 78 and f"schema version {version + 1}" in said and f"knows {version}" in said, said
+    assert [path.read_bytes() for path in files] == crashed
     with sqlite3.connect(database) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (version + 1,)
         assert connection.execute("SELECT count(*) FROM item").fetchone() == (1,)
     connection.close()
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_tables_without_a_schema_version_are_refused_untouched(stopped, version):
+    stopped.start().item("kept")
+    stopped.stop()
+    database = stopped.state / "dais.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    stopped.checks_doctor = False
+    assert_refused_untouched(stopped, database, "no schema version")
 
 
 def test_a14c_a_schema_that_was_being_made_is_whole_or_absent(new_dais):
