@@ -1,7 +1,8 @@
 /* store/store.h - how to read and how to change anything: the door of the store.
  *
  * One writer thread runs mutations from a bounded queue, many per commit, each under its own
- * savepoint; a caller is answered after the commit that holds its change is on disk. A mutation is a
+ * savepoint; another one syncs the log while the writer runs the next, and a caller is answered after
+ * the log that holds its change is on disk. A mutation is a
  * short synchronous function of (struct tx *, arguments): it does no other I/O, waits for nothing and
  * calls nobody. Reads run on snapshot connections with a deadline. Every change appends its events in
  * the same transaction; followers are woken after the commit. SQL is written in the subset that
@@ -187,8 +188,8 @@ struct store_job {
 	/* What run() refuses it refuses before its first change. A savepoint, which copies each page before it is
 	 * changed, is spared then; a failure after a change all the same undoes the whole batch. */
 	bool fails_clean;
-	/* On the writer thread after the commit is durable (rc 0), or after the undo or a failed
-	 * commit (rc -1, f filled). May not block. */
+	/* On the durable or the writer thread, one of all at a time: after the commit is on disk (rc 0), or after
+	 * the undo or a failed commit (rc -1, f filled). May not block. */
 	void (*done)(void *arg, int rc, struct failure *f);
 	void *arg;
 	const struct actor *actor;
@@ -203,7 +204,7 @@ struct store_job {
 /* Queue a mutation; the job must live until done() is called. -1 and UNAVAILABLE when the queue is
  * full or the store is closing, STORAGE_FULL while the disk is full; done() is not called then. */
 int store_submit(struct store *store, struct store_job *job, struct failure *f);
-/* The same, waiting: for start-up, the command line and tests. Never on the writer thread. */
+/* The same, waiting: for start-up, the command line and tests. Never on the writer or the durable thread. */
 int store_write(struct store *store, int (*run)(struct tx *tx, void *arg, struct failure *f), void *arg,
 	const struct actor *actor, struct arena *arena, struct failure *f);
 
@@ -220,7 +221,7 @@ int store_read_submit(struct store *store, struct store_read *read, struct failu
 
 /* ---- following the event log ---- */
 
-/* Called on the writer thread after each commit that appended events, with the newest number. May not
+/* Called like done(), before it, when events of a commit are on disk, with the newest number. May not
  * block. At most 8 followers, added before the first write. */
 void store_follow(struct store *store, void (*wake)(void *context, int64_t newest), void *context);
 int64_t store_newest(const struct store *store);
