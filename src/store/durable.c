@@ -12,11 +12,13 @@
  *     a system that was told of a failed sync once may report success the next time. A new start reads what is there. */
 #include "store/private.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXIT_INTERNAL 70
@@ -156,10 +158,20 @@ void durable_hand_over(struct store *store, struct batch *batch)
 	(void)pthread_mutex_unlock(&store->queue_lock);
 }
 
-void durable_wait(struct store *store, int64_t seen)
+int durable_wait(struct store *store, int64_t seen, struct failure *f)
 {
+	struct timespec until;
+	int error = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LIMIT_READ_DEADLINE_MS / 1000;
 	(void)pthread_mutex_lock(&store->queue_lock);
-	while (store->unsettled > 0 && atomic_load(&store->newest) < seen)
-		(void)pthread_cond_wait(&store->settled, &store->queue_lock);
+	while (store->unsettled > 0 && atomic_load(&store->newest) < seen && error == 0)
+		error = pthread_cond_timedwait(&store->settled, &store->queue_lock, &until);
 	(void)pthread_mutex_unlock(&store->queue_lock);
+	if (error == 0)
+		return 0;
+	(void)fail(f, FAIL_UNAVAILABLE, "The disk has not answered for a while; what was changed last is not on it yet.");
+	f->retry_after_ms = 1000;
+	return -1;
 }

@@ -212,8 +212,9 @@ void durable_begin(struct store *store);
 /* After it: sync what is owed, answer, wake followers, free; here, or on the durable thread. */
 void durable_settle(struct store *store, struct batch *batches);
 void durable_hand_over(struct store *store, struct batch *batch);
-/* Returns when event `seen` is on the disk. Not for the durable thread. */
-void durable_wait(struct store *store, int64_t seen);
+/* Returns when event `seen` is on the disk; UNAVAILABLE when that takes longer than a read may. Not for the durable
+ * thread. */
+int durable_wait(struct store *store, int64_t seen, struct failure *f);
 
 int write_begin(struct store *store, struct write *write, struct failure *f);
 /* With `owes_sync` the frames may be handed to the system only; *owes_sync says whether the disk still lacks them. */

@@ -89,9 +89,7 @@ int snapshot_settle(struct snapshot *s, struct failure *f)
 
 	if (seen(s, &newest, f) != 0)
 		return -1;
-	if (newest > atomic_load(&s->store->newest))
-		durable_wait(s->store, newest);
-	return 0;
+	return newest > atomic_load(&s->store->newest) ? durable_wait(s->store, newest, f) : 0;
 }
 
 void snapshot_end(struct snapshot *snapshot)

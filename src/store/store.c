@@ -33,9 +33,9 @@ static struct store *store_create(const struct store_options *options)
 	(void)pthread_condattr_init(&monotonic);
 	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&store->queue_more, &monotonic);
+	(void)pthread_cond_init(&store->settled, &monotonic);
 	(void)pthread_condattr_destroy(&monotonic);
 	(void)pthread_cond_init(&store->batch_more, NULL);
-	(void)pthread_cond_init(&store->settled, NULL);
 	(void)pthread_mutex_init(&store->read_lock, NULL);
 	(void)pthread_cond_init(&store->read_more, NULL);
 	(void)pthread_mutex_init(&store->pool_lock, NULL);

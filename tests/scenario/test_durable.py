@@ -156,6 +156,22 @@ def test_nobody_is_told_of_a_change_before_it_is_on_the_disk(stopped, disk):
 
 
 @pytest.mark.preload
+def test_a_disk_that_hangs_holds_up_no_answer_for_ever(stopped, disk):
+    """Who reads what is not on it is told so after a while, others at once; the server itself answers."""
+    items = [stopped.item(f"i{n}") for n in range(4)]
+    reader, prober = stopped.http(stopped.admin_token), stopped.http(stopped.admin_token)
+    calls = held_back(stopped, disk, items)
+    disk.set(1)
+    disk.until_waiting(1)
+    reading = Call(lambda: reader.get(items[2]))
+    assert prober.ask("GET", "/api/v1/health")[0] == 200
+    assert reading.is_answered(30 * SLACK) and "unavailable" in str(reading.error)
+    assert not any(call.is_answered(0) for call in calls[1:])
+    disk.set(-1)
+    assert all(call.is_answered(10 * SLACK) and not call.error for call in calls)
+
+
+@pytest.mark.preload
 def test_while_the_disk_writes_a_few_calls_the_next_are_run(stopped, disk):
     """Not all that wait in one batch: eight are on their way to the disk while the other twelve are run."""
     items = [stopped.item(f"i{n}") for n in range(21)]
