@@ -131,7 +131,7 @@ def test_a_project_is_added_with_json_for_machines_and_bad_rules_have_their_plac
     (tmp_path / ".dais").mkdir()
     (tmp_path / ".dais" / "config.yaml").write_text("a: [1\nb: 2\n")
     done = dais.run("project", "add", tmp_path, check=78)
-    assert "config.yaml: a ',' or ']' is missing at line 2" in done.stderr
+    assert "config.yaml:2:2: a ',' or ']' is missing." in done.stderr
     (tmp_path / ".dais" / "config.yaml").write_text("{}\n")
     added = json.loads(dais.run("project", "add", tmp_path, "--json", check=0).stdout)
     assert added == {"id": dais.run("project", "add", tmp_path, check=0).stdout.strip(), "path": str(tmp_path)}
