@@ -25,7 +25,7 @@ struct context {
 		enum role role;
 	} *members; /* open items of a scope that is a small part of a project, in order */
 	size_t member_count;
-	struct sql *below[3]; /* by what is looked for; made when first needed */
+	struct sql *below[3][2]; /* by what is looked for, and whether bounded; made when first needed */
 	bool has_tally; /* the scope is made of whole projects */
 	struct tally tally; /* … of all of them */
 	int64_t scan_left[3]; /* by what is looked for */

@@ -93,59 +93,75 @@ static void push(struct context *c, struct found *found, int64_t n)
 	found->v[found->n++] = n;
 }
 
-enum { BELOW_ROOT, BELOW_ROLE }; /* parameters of below_sql; the last is how many rows may be looked at */
+enum { BELOW_ROOT, BELOW_ROLE }; /* parameters of below_sql; the last one of a bounded look is the bound */
+
+/* What is looked for beside the item: tables to join, and on what. It gives a row for each edge. */
+static const struct {
+	const char *tables, *conditions;
+} beside[] = {
+	[FIND_ALL] = {"", ""},
+	[FIND_GATED] = {" CROSS JOIN dep d CROSS JOIN item b",
+		" AND d.to_n = i.n AND d.type = 0 AND b.n = d.from_n AND b.role < d.threshold"},
+	[FIND_DONE] = {" CROSS JOIN child_tally t",
+		" AND t.item_n = i.n AND t.terminal > 0 AND t.queue + t.work + t.review + t.blocked = 0"},
+};
 
 /* by item_ready, from the index alone */
-static void add_ready(struct context *c, struct sql *sql)
+static void add_ready(struct context *c, const char *tables, const char *conditions, struct sql *sql)
 {
-	sql_add(sql, "SELECT i.n FROM item i WHERE i.root_n = ");
+	sql_add(sql, "SELECT i.n FROM item i");
+	sql_add(sql, tables);
+	sql_add(sql, " WHERE i.root_n = ");
 	sql_int(sql, 0);
 	sql_add(sql, " AND i.role = ");
 	sql_int(sql, 0);
 	sql_add(sql, " AND i.root_n <> i.n AND i.role <> 3");
+	sql_add(sql, conditions);
 	if (!c->has_tally)
 		filter_sql(&c->filter, sql);
-	sql_add(sql, " ORDER BY i.priority, i.complexity, i.created_at, i.id LIMIT ");
-	sql_int(sql, 0);
+	sql_add(sql, " ORDER BY i.priority, i.complexity, i.created_at, i.id");
 }
 
-/* The inner part bounds what is looked at, the outer one looks. A join: a subquery would open its tables anew for each
- * row. It gives a row for each edge. */
-static struct sql *below_sql(struct context *c, enum find what)
+/* Where not all may be looked at, an inner part bounds that and the outer one looks; else one join does both, for two
+ * thirds of the steps. (A subquery for each row would open its tables anew each time.) */
+static struct sql *below_sql(struct context *c, enum find what, bool is_bounded)
 {
-	static const char *const outer[] = {
-		[FIND_GATED] = " CROSS JOIN dep d CROSS JOIN item b WHERE d.to_n = x.n AND d.type = 0 AND b.n = d.from_n"
-			       " AND b.role < d.threshold",
-		[FIND_DONE] = " CROSS JOIN child_tally t WHERE t.item_n = x.n AND t.terminal > 0"
-			      " AND t.queue + t.work + t.review + t.blocked = 0",
-	};
 	struct sql *sql = ARENA_NEW(c->call->arena, struct sql);
 
 	sql_init(sql, c->call->arena);
-	if (what == FIND_ALL) {
-		add_ready(c, sql);
-		return sql;
+	if (!is_bounded || what == FIND_ALL) {
+		add_ready(c, beside[what].tables, beside[what].conditions, sql);
+	} else {
+		sql_add(sql, "SELECT i.n FROM (");
+		add_ready(c, "", "", sql);
 	}
-	sql_add(sql, "SELECT x.n FROM (");
-	add_ready(c, sql);
-	sql_add(sql, ") x");
-	sql_add(sql, outer[what]);
+	if (is_bounded) {
+		sql_add(sql, " LIMIT ");
+		sql_int(sql, 0);
+	}
+	if (is_bounded && what != FIND_ALL) {
+		sql_add(sql, ") i");
+		sql_add(sql, beside[what].tables);
+		sql_add(sql, " WHERE 0 = 0");
+		sql_add(sql, beside[what].conditions);
+	}
 	return sql;
 }
 
-static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most, int64_t wanted,
-	struct found *found, struct failure *f)
+static int find_below(struct context *c, int64_t root_n, enum role role, enum find what, int64_t most, bool is_bounded,
+	int64_t wanted, struct found *found, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
-	struct sql *sql = c->below[what];
+	struct sql *sql = c->below[what][is_bounded];
 	struct int_map seen;
 	int rc;
 
 	if (sql == NULL)
-		sql = c->below[what] = below_sql(c, what);
+		sql = c->below[what][is_bounded] = below_sql(c, what, is_bounded);
 	sql->params[BELOW_ROOT].number = root_n;
 	sql->params[BELOW_ROLE].number = (int64_t)role;
-	sql->params[sql->count - 1].number = most;
+	if (is_bounded)
+		sql->params[sql->count - 1].number = most;
 	if (query_sql(c->s, &q, f, sql) != 0)
 		return -1;
 	int_map_init(&seen, c->s->arena);
@@ -252,7 +268,7 @@ int context_find(struct context *c, enum role role, enum find what, int64_t want
 		}
 		if (c->has_tally && find_root(c, root, role, what, found, f) != 0)
 			return -1;
-		if (find_below(c, root->n, role, what, most, lacking, found, f) != 0)
+		if (find_below(c, root->n, role, what, most, !c->has_tally || there > most, lacking, found, f) != 0)
 			return -1;
 		if (what == FIND_ALL)
 			continue;
