@@ -168,12 +168,12 @@ static int write_blocked_rows(struct context *c, const struct found *found, cons
 	return 0;
 }
 
-/* Of more queued items than are looked at, no count is exact: then only those are looked for that are shown. */
+/* Of many queued items no count is exact: then only those are looked for that are shown. */
 static int64_t gated_wanted(const struct context *c, const struct found *held)
 {
 	int64_t room = c->limit - (int64_t)held->n;
 
-	if (!c->has_tally || c->tally.by_role[tally_index(ROLE_QUEUE)] <= LIMIT_CONTEXT_SCAN)
+	if (!c->has_tally || c->tally.by_role[tally_index(ROLE_QUEUE)] <= LIMIT_CONTEXT_EXACT)
 		return INT64_MAX;
 	return room < 0 ? 0 : room;
 }

@@ -272,7 +272,7 @@ int context_find(struct context *c, enum role role, enum find what, int64_t want
 			return -1;
 		if (what == FIND_ALL)
 			continue;
-		c->is_bounded = c->is_bounded || there > most;
+		c->is_bounded = c->is_bounded || there > most || (int64_t)found->n >= wanted;
 		c->scan_left[what] -= there < most ? there : most;
 	}
 	return 0;
