@@ -162,6 +162,7 @@ def test_a_disk_that_hangs_holds_up_no_answer_for_ever(stopped, disk):
     reader, prober = stopped.http(stopped.admin_token), stopped.http(stopped.admin_token)
     calls = held_back(stopped, disk, items)
     disk.set(1)
+    assert calls[0].is_answered(10 * SLACK)
     disk.until_waiting(1)
     reading = Call(lambda: reader.get(items[2]))
     assert prober.ask("GET", "/api/v1/health")[0] == 200
