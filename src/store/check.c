@@ -21,9 +21,7 @@ int store_facts(struct store *store, struct store_facts *out, struct failure *f)
 		out->database_bytes = st.st_size;
 	if (stat(arena_printf(arena, "%s-wal", store->path), &st) == 0)
 		out->wal_bytes = st.st_size;
-	(void)pthread_mutex_lock(&store->queue_lock);
-	out->queue_depth = (int64_t)store->queue_length;
-	(void)pthread_mutex_unlock(&store->queue_lock);
+	out->queue_depth = (int64_t)atomic_load(&store->queue_length);
 	if (snapshot_begin(store, arena, &snapshot, f) != 0)
 		return -1;
 	if (query_int(&snapshot, &out->schema_version, f, "PRAGMA user_version", "") < 0 ||

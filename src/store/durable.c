@@ -21,10 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXIT_INTERNAL 70
-/* Batches that wait for the disk before the writer waits too: only when one sync takes longer than several batches. */
-#define MAX_WAITING 4
-
 int durable_open(struct store *store, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
@@ -70,7 +66,7 @@ static void sync_log(struct store *store)
 	if (fdatasync(store->log_fd) == 0)
 		return;
 	log_line(LOG_ERROR, "store", "the log cannot be synced: the server ends, and starts from what is on the disk");
-	_exit(EXIT_INTERNAL); /* (4) */
+	_exit(failure_info(FAIL_INTERNAL)->exit_code); /* (4) */
 }
 
 static void free_batches(struct batch *batch)
@@ -148,7 +144,7 @@ void durable_begin(struct store *store)
 void durable_hand_over(struct store *store, struct batch *batch)
 {
 	(void)pthread_mutex_lock(&store->queue_lock);
-	while (store->batch_count >= MAX_WAITING)
+	while (store->batch_count >= LIMIT_BATCHES_WAITING)
 		(void)pthread_cond_wait(&store->queue_more, &store->queue_lock);
 	*store->batches_tail = batch;
 	store->batches_tail = &batch->next;

@@ -129,7 +129,7 @@ struct store {
 	pthread_mutex_t queue_lock;
 	pthread_cond_t queue_more;
 	struct store_job *queue_head, **queue_tail; /* guarded by queue_lock */
-	size_t queue_length;
+	atomic_size_t queue_length; /* of what waits, taken or not */
 	bool is_closing;
 	struct store_job *taken; /* owner: writer thread; of the queue, not run yet */
 

@@ -91,7 +91,6 @@ static void take_queue(struct store *store)
 	store->taken = store->queue_head;
 	store->queue_head = NULL;
 	store->queue_tail = &store->queue_head;
-	store->queue_length = 0;
 }
 
 static struct store_job *next_taken(struct store *store)
@@ -101,6 +100,7 @@ static struct store_job *next_taken(struct store *store)
 	if (job != NULL) {
 		store->taken = job->next;
 		job->next = NULL;
+		atomic_fetch_sub(&store->queue_length, 1);
 	}
 	return job;
 }
@@ -364,11 +364,11 @@ int store_submit(struct store *store, struct store_job *job, struct failure *f)
 	}
 	job->next = NULL;
 	(void)pthread_mutex_lock(&store->queue_lock);
-	refused = store->is_closing || store->queue_length >= LIMIT_WRITE_QUEUE || !store->has_writer;
+	refused = store->is_closing || atomic_load(&store->queue_length) >= LIMIT_WRITE_QUEUE || !store->has_writer;
 	if (!refused) {
 		*store->queue_tail = job;
 		store->queue_tail = &job->next;
-		store->queue_length++;
+		atomic_fetch_add(&store->queue_length, 1);
 		(void)pthread_cond_signal(&store->queue_more);
 	}
 	(void)pthread_mutex_unlock(&store->queue_lock);

@@ -41,6 +41,31 @@ class Writer(threading.Thread):
 ORDER = ["queue", "noted", "work", "terminal"]
 
 
+def kill_under_load(dais, callers, root, known, seconds):
+    """kill -9 after so long of writing; `known` gets what each item had reached when it was acknowledged."""
+    writers = [Writer(dais.http(token), root, name, known) for token, name in callers]
+    opened, dais.opened = dais.opened, []
+    for writer in writers:
+        writer.start()
+    time.sleep(seconds)
+    dais.kill()
+    for writer in writers:
+        writer.join(10 * harness.SLACK)
+    for caller in opened:
+        caller.close()
+
+
+def assert_all_is_there(dais, known):
+    local = dais.local()
+    assert len(known) > 20 * WRITERS, "there was load"
+    for item, reached in known.items():
+        role = local.get(item)["role"]
+        if ORDER.index(reached) >= ORDER.index("noted"):
+            assert local.body(item, "n").startswith("note of "), item
+        if reached in ("work", "terminal"):
+            assert ORDER.index(role) >= ORDER.index(reached), (item, reached, role)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_twenty_crashes_lose_no_acknowledged_call(stopped):
@@ -57,29 +82,12 @@ def test_twenty_crashes_lose_no_acknowledged_call(stopped):
     root = stopped.start().item("load")
     for round_ in range(20):
         token = stopped.admin_token
-        writers = [Writer(stopped.http(token), root, f"r{round_}w{i}", known) for i in range(WRITERS)]
-        callers = list(stopped.opened)
-        for writer in writers:
-            writer.start()
-        time.sleep(dice.uniform(0.05, 0.6))
-        stopped.opened = []
-        stopped.kill()
-        for writer in writers:
-            writer.join(10)
-        for caller in callers:
-            caller.close()
+        kill_under_load(stopped, [(token, f"r{round_}w{i}") for i in range(WRITERS)], root, known, dice.uniform(0.05, 0.6))
         began = time.monotonic()
         stopped.start(*stopped.flags)
         after_crash.append(time.monotonic() - began)
     assert statistics.median(after_crash) < 5 * statistics.median(plain), (after_crash, plain)
-    local = stopped.local()
-    assert len(known) > 20 * WRITERS, "there was load"
-    for item, reached in known.items():
-        role = local.get(item)["role"]
-        if ORDER.index(reached) >= ORDER.index("noted"):
-            assert local.body(item, "n").startswith("note of "), item
-        if reached in ("work", "terminal"):
-            assert ORDER.index(role) >= ORDER.index(reached), (item, reached, role)
+    assert_all_is_there(stopped, known)
 
 
 def test_a_crash_in_the_middle_of_a_batch_leaves_all_of_an_atomic_call_or_nothing(stopped):

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from harness import SLACK
-from test_crash import ORDER, WRITERS, Writer
+from test_crash import WRITERS, assert_all_is_there, kill_under_load
 
 SHIM = r"""
 #include <dlfcn.h>
@@ -144,28 +143,11 @@ def test_a_power_cut_takes_nothing_that_was_acknowledged(stopped, tmp_path):
         stopped.start()
         stopped.environment = {}
         root = root or stopped.item("load")
-        writers = [Writer(stopped.http(stopped.admin_token), root, f"r{round_}w{i}", known) for i in range(2 * WRITERS)]
-        callers = list(stopped.opened)
-        for writer in writers:
-            writer.start()
-        time.sleep(dice.uniform(0.3, 1.0))
-        stopped.opened = []
-        stopped.process.kill()
-        stopped.process.communicate()
-        stopped.process = None
-        for writer in writers:
-            writer.join(20 * SLACK)
-        for caller in callers:
-            caller.close()
+        callers = [(stopped.admin_token, f"r{round_}w{i}") for i in range(2 * WRITERS)]
+        kill_under_load(stopped, callers, root, known, dice.uniform(0.3, 1.0))
         lost += lose_what_was_not_synced(place, stopped.state)
     assert lost > 0, "nothing was ever on its way: this test shows nothing"
     stopped.start()
-    assert len(known) > 20 * WRITERS, "there was load"
-    for item, reached in known.items():
-        role = stopped.get(item)["role"]
-        if ORDER.index(reached) >= ORDER.index("noted"):
-            assert stopped.body(item, "n").startswith("note of "), item
-        if reached in ("work", "terminal"):
-            assert ORDER.index(role) >= ORDER.index(reached), (item, reached, role)
+    assert_all_is_there(stopped, known)
     stopped.stop()
     assert "sound" in stopped.run("doctor").stdout
