@@ -12,11 +12,13 @@ MAY_USE = {
     "identity": {"base", "store"},
     "rules": {"base", "store"},
     "work": {"base", "store", "identity", "rules"},
+    "agents": {"base"},
+    "providers": {"base"},
     "tools": {"base", "store", "identity", "rules", "work"},
     "http": {"base"},
     "mcp": {"base", "http"},
     "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp"},
-    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server"},
+    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers"},
 }
 
 # Headers that another room may include, one for each subject. Every other header stays inside its room;
@@ -28,6 +30,8 @@ DOORS = {
     "work": {"work.h", "advance.h", "config.h", "deps.h", "docs.h", "items.h", "notes.h", "parts.h", "report.h", "search.h", "select.h",
              "tree.h"},
     "tools": {"tools.h", "tool.h"},
+    "agents": {"agents.h"},
+    "providers": {"provider.h"},
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},

@@ -1,0 +1,94 @@
+/* agents/agents.h - processes that outlive us: the door of the room.
+ *
+ * Every agent program runs under a small process of its own, `dais attempt-host`, which owns its pipes, appends every
+ * line of its stdout to a file (the spool), writes what the server sends to its stdin, keeps deadlines, and at the end
+ * leaves nothing of the program's process tree alive. The server may die and come back in between: the host goes on,
+ * the new server connects to it, reads the spool from the byte where the store says it stood, and repeats the writes
+ * that the host has not confirmed. The room knows nothing of protocols, threads or the store.
+ *
+ * Files of one host, in a directory of its own (0700): host.lock (held while it lives), host.sock, out.jsonl (the
+ * spool), err.log (the last LIMIT_AGENT_STDERR_BYTES), exit.json (written last). The secret of the session is in the
+ * memory of the host only.
+ *
+ * All functions run on the thread of the libuv loop. */
+#ifndef DAIS_AGENTS_AGENTS_H
+#define DAIS_AGENTS_AGENTS_H
+
+#include "base/failure.h"
+#include "base/str.h"
+
+#include <uv.h>
+
+struct host;
+
+/* How a host is started. It reaches the host through a pipe, never through its arguments or environment. */
+struct host_settings {
+	const char *directory; /* made by the caller, 0700, empty */
+	const char *const *argv; /* of the agent program; argv[0] is looked for on PATH of `env` */
+	const char *const *env;	 /* whole environment */
+	const char *cwd;
+	struct str secret;	 /* put in the place of `placeholder` in lines that say so; absent: none */
+	struct str placeholder;
+	struct str note;	 /* opaque; given back in struct host_state after a reconnect; memory of the host only */
+	int64_t start_ms;	 /* first line within this time, 0: no limit */
+	int64_t deadline_ms;	 /* life of the whole session, 0: no limit */
+	int64_t line_bytes;	 /* longest line; a longer one ends the program */
+	bool is_read_only;	 /* hold the process tree read-only (Landlock) … */
+	const char *const *writable; /* … but for these directories, NULL at the end */
+	bool ends_with_stdin;	 /* closing stdin is the first step of the ladder */
+};
+
+struct host_exit {
+	int code;	/* -1: killed by `signal` */
+	int signal;
+	const char *cause; /* closed list: exited, stdout_closed, line_too_long, start_timeout, deadline, ended, spawn_failed, lost */
+	bool is_cleared;   /* no process of the tree is left */
+	int64_t at;	   /* UTC ms */
+	struct str stderr_tail; /* valid UTF-8, at most LIMIT_AGENT_STDERR_TAIL_BYTES */
+};
+
+struct host_state {
+	int64_t agent_pid;
+	int64_t written;  /* bytes in the spool */
+	int64_t confirmed; /* highest sequence number of a line that was written to the program whole */
+	struct str secret, note; /* as in host_settings */
+	bool has_exited;
+};
+
+struct host_handlers {
+	/* After host_start and host_connect: the host answers. */
+	void (*ready)(struct host *host, void *context, const struct host_state *state);
+	/* Lines may be there: host_next_line. */
+	void (*readable)(struct host *host, void *context);
+	/* Every line up to this number was written to the program whole. */
+	void (*confirmed)(struct host *host, void *context, int64_t seq);
+	/* The program ended (or never started) and all of its output is in the spool; or the host itself is gone (cause
+	 * "lost"). The last call but for host_release. */
+	void (*exited)(struct host *host, void *context, const struct host_exit *exit);
+};
+
+/* Start a host and its program. -1 when not even the host could be started; what goes wrong with the program is told by
+ * exited() with cause spawn_failed. */
+int host_start(uv_loop_t *loop, const struct host_settings *settings, const struct host_handlers *handlers, void *context,
+	struct host **out, struct failure *f);
+/* Go on with the host of this directory. A dead one with an exit.json answers ready() and, after its spool was read,
+ * exited() just the same; a dead one without: its strays are killed, then exited() with cause "lost". */
+int host_connect(uv_loop_t *loop, const char *directory, int64_t spool_offset, const struct host_handlers *handlers,
+	void *context, struct host **out, struct failure *f);
+/* Queue a line (without its end) for the program's stdin. Numbers rise by one; what was confirmed before is ignored. */
+int host_write(struct host *host, int64_t seq, struct str line, bool has_secret, struct failure *f);
+/* Next whole line of the spool: 1, and *line until the next call, and *end, the offset behind it; 0 none yet. */
+int host_next_line(struct host *host, struct str *line, int64_t *end);
+/* What stands before this offset was stored: its disk space may go. */
+void host_consumed(struct host *host, int64_t offset);
+/* Close the program's stdin. */
+void host_close_stdin(struct host *host);
+/* The ladder: stdin closed where that helps, SIGTERM, SIGKILL, then every process of the tree. */
+void host_end(struct host *host);
+/* Leave it running and forget it; no handler is called afterwards. */
+void host_release(struct host *host);
+
+/* The program `dais attempt-host DIRECTORY`; settings are read from file descriptor 0. Exit code of the process. */
+int attempt_host_main(const char *directory);
+
+#endif
