@@ -104,6 +104,17 @@ def test_open_prints_a_link_that_signs_in_once(dais):
     assert dais.http().ask("GET", path)[0] >= 400
 
 
+def test_a_used_link_tells_a_browser_in_html_how_to_get_another(dais):
+    path = dais.run("open", "--print", check=0).stdout.strip().removeprefix(dais.url)
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert dais.http().ask("GET", path, headers=browser)[0] == 303
+    status, headers, page = dais.http().ask("GET", path, headers=browser)
+    assert (status, headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "<code>dais open</code>" in page.decode() and "set-cookie" not in headers
+    status, headers, answer = dais.http().ask("GET", path, headers={"Accept": "*/*"})
+    assert status == 401 and json.loads(answer)["error"]["code"] == "unauthenticated"
+
+
 def test_a_browser_gets_the_link_in_a_file_not_in_its_arguments(dais):
     bin_dir = dais.home / "bin"
     bin_dir.mkdir()
