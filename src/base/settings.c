@@ -169,9 +169,6 @@ static const char *const other_variables[] = {"DAIS_CONFIG", "DAIS_SEAT_TOKEN", 
 
 #define OTHER_COUNT (sizeof(other_variables) / sizeof(other_variables[0]))
 
-/* Of our tests: they stand in a developer's shell, and are nobody's misspelling. */
-static const char *const test_variables = "DAIS_BUILD DAIS_DUMP_SQL DAIS_PROGRAM DAIS_SLACK";
-
 static const char *variable_at(size_t i)
 {
 	return i < SETTING_COUNT ? setting_table[i].env : other_variables[i - SETTING_COUNT];
@@ -190,7 +187,7 @@ void settings_unknown_env(struct arena *arena,
 		struct str name = {*entry, strcspn(*entry, "=")};
 		const char *near = variable_at(0);
 
-		if (!str_starts(name, STR("DAIS_")) || word_of(test_variables, name))
+		if (!str_starts(name, STR("DAIS_")))
 			continue;
 		for (size_t i = 1; i < SETTING_COUNT + OTHER_COUNT; i++)
 			if (distance_of(name, str_of(variable_at(i))) < distance_of(name, str_of(near)))
