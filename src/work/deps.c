@@ -29,6 +29,8 @@ static int count_check(const struct arg_strs *list, const char *name, size_t min
 		return fail_field(f, at, STR_NONE, "does not belong to this form");
 	if (!list->set)
 		return fail_field(f, at, STR_NONE, "is required");
+	if (min == max)
+		return fail_field(f, at, STR_NONE, "must have %zu id%s in this form, has %zu", min, plural((int64_t)min), list->n);
 	return fail_field(f, at, STR_NONE, "must have %zu to %zu ids in this form, has %zu", min, max, list->n);
 }
 

@@ -320,7 +320,7 @@ static int complete_tree(struct tx *tx, struct call *call, const void *args, str
 
 static const struct operation others[] = {
 	{.name = "gate", .fields = gate_fields, .args_size = sizeof(struct gate_args), .read = gate},
-	{.name = "next", .fields = next_fields, .args_size = sizeof(struct next_args), .read = next, .check = next_check},
+	{.name = "next", .fields = next_fields, .args_size = sizeof(struct next_args), .read = next},
 	{.name = "complete_tree", .fields = complete_tree_fields, .args_size = sizeof(struct complete_tree_args),
 		.change = complete_tree, .check = complete_tree_check},
 };
