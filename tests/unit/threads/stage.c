@@ -266,6 +266,21 @@ void set_archived(struct stage *st, int64_t thread)
 	must(st, archive_one, &thread);
 }
 
+static int external_one(struct tx *tx, void *arg, struct failure *f)
+{
+	struct thread_row row;
+
+	if (NEED(&tx->snapshot, thread, *(int64_t *)arg, &row, f) != 0)
+		return -1;
+	row.kind = THREAD_EXTERNAL;
+	return PUT(tx, thread, &row, row.n, f);
+}
+
+void set_external(struct stage *st, int64_t thread)
+{
+	must(st, external_one, &thread);
+}
+
 static int delete_one(struct tx *tx, void *arg, struct failure *f)
 {
 	struct thread_row row;

@@ -49,6 +49,7 @@ void end_run(struct stage *st, int64_t run, enum run_status status);
 void acknowledge(struct stage *st, int64_t task, int64_t run);
 void dispose(struct stage *st, int64_t task);
 void set_archived(struct stage *st, int64_t thread);
+void set_external(struct stage *st, int64_t thread);
 void set_deleted(struct stage *st, int64_t thread);
 void finalize_again(struct stage *st, int64_t thread);
 void schedule_now(struct stage *st);

@@ -261,26 +261,6 @@ static void late_output_of_a_superseded_attempt_does_not_touch_the_run(void **st
 	assert_run(st, run, RUN_COMPLETED);
 }
 
-static void the_result_of_a_restarted_run_is_what_its_last_attempt_said(void **state)
-{
-	struct stage *st = *state;
-	int64_t parent = make_thread(st);
-	struct subagent_row task;
-	struct agent_out *out = hear(st);
-	struct dispatched sent;
-
-	(void)say(st, parent, "x");
-	task = delegate_task(st, parent, "a", WAKE_ALWAYS);
-	begin(st, task.child_run_n);
-	assert_int_equal(steer(st, task.child_n, DISPATCH_RESTART, &sent), 0);
-	add_item(out, ITEM_TEXT, "late", AGENT_RUNNING, "still in the old way", NULL);
-	add_end(out, AGENT_INTERRUPTED, NULL);
-	tell(st, session_of(st, task.child_n), out);
-	begin(st, task.child_run_n);
-	finish(st, task.child_run_n, AGENT_COMPLETED, "the new way");
-	assert_str(task_row(st, task.n).result, "the new way");
-}
-
 /* ---- interrupts ---- */
 
 static void a_run_without_a_turn_is_interrupted_at_once_and_never_starts(void **state)
@@ -490,7 +470,6 @@ int main(void)
 		TEST(steering_falls_back_to_a_new_attempt_or_is_refused),
 		TEST(a_restart_is_a_new_attempt_of_the_same_run),
 		TEST(late_output_of_a_superseded_attempt_does_not_touch_the_run),
-		TEST(the_result_of_a_restarted_run_is_what_its_last_attempt_said),
 		TEST(a_run_without_a_turn_is_interrupted_at_once_and_never_starts),
 		TEST(a_run_with_a_turn_goes_on_until_its_agent_has_stopped),
 		TEST(an_agent_that_completes_in_spite_of_an_interrupt_has_completed),
