@@ -22,6 +22,8 @@ int thread_touch(struct tx *tx, struct thread_row *thread, struct failure *f);
 int thread_blocking_run(struct snapshot *s, int64_t thread_n, struct thread_run_row *out, struct failure *f);
 /* The newest run by ordinal: 1, 0 none, -1. */
 int thread_latest_run(struct snapshot *s, int64_t thread_n, struct thread_run_row *out, struct failure *f);
+/* Where its agent works. */
+int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *out, struct failure *f);
 /* Is any run not at its end: 1, 0, -1. */
 int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
@@ -140,6 +142,7 @@ struct ingest {
 	int64_t begins_attempt_n;	/* the order begins this attempt's turn; 0: none */
 	int64_t confirmed;		/* lines up to this number are forgotten */
 	bool is_over;			/* the process has ended */
+	bool is_lost;			/* it was gone when the server came back: its run counts as cancelled */
 	/* answered */
 	int64_t first_line_seq;
 };
@@ -154,6 +157,7 @@ struct hearing {
 	struct provider_turn_row turn;		 /* the newest of it; n 0: none */
 	struct run_attempt_row attempt;		 /* of the turn */
 	struct thread_run_row run;		 /* of the attempt */
+	bool is_lost;
 	bool is_current; /* the attempt is the run's active one, and the run has not ended */
 };
 

@@ -4,7 +4,6 @@
 #include "base/id.h"
 #include "base/limits.h"
 
-#include <openssl/sha.h>
 #include <stdarg.h>
 
 static bool is_unreserved(char c)
@@ -13,16 +12,10 @@ static bool is_unreserved(char c)
 		|| (c != '\0' && strchr("-_.!~*'()", c) != NULL);
 }
 
-static void add_hex(struct buf *out, const unsigned char *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		buf_printf(out, "%02x", bytes[i]);
-}
-
 static void add_part(struct buf *out, struct str part)
 {
 	size_t start = out->n;
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[32];
 
 	for (size_t i = 0; i < part.n; i++) {
 		if (is_unreserved(part.p[i]))
@@ -33,9 +26,9 @@ static void add_part(struct buf *out, struct str part)
 	if (out->n - start <= LIMIT_ID_PART_BYTES)
 		return;
 	out->n = start;
-	SHA256((const unsigned char *)part.p, part.n, digest);
+	sha256(part.p, part.n, digest);
 	buf_add_char(out, '~');
-	add_hex(out, digest, 16);
+	buf_add_str(out, hex(out->arena, digest, 16));
 }
 
 struct str ident_make(struct arena *arena, const char *kind, ...)
@@ -96,11 +89,8 @@ struct str ident_root_node(struct arena *arena, struct str run_id, int64_t attem
 
 struct str ident_namespace(struct arena *arena)
 {
-	struct buf out;
-	struct id id;
+	unsigned char bytes[8];
 
-	id_generate(&id);
-	buf_init(&out, arena, 16);
-	add_hex(&out, id.b, 8);
-	return buf_str(&out);
+	random_bytes(bytes, sizeof(bytes));
+	return hex(arena, bytes, sizeof(bytes));
 }

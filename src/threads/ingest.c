@@ -174,7 +174,7 @@ static int end_run(struct tx *tx, struct hearing *h, enum run_status status, str
 
 static int turn_ended(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
-	enum run_status status = run_status_of(event->status);
+	enum run_status status = h->is_lost ? RUN_CANCELLED : run_status_of(event->status);
 	struct str failure = status == RUN_FAILED ? failure_json(tx->snapshot.arena, &event->failure) : STR_NONE;
 
 	if (h->turn.n == 0 || work_is_terminal(h->turn.status))
@@ -480,6 +480,7 @@ int ingest(struct tx *tx, struct ingest *in, struct failure *f)
 	}
 	if (hearing_read(&tx->snapshot, in->session_n, &h, f) != 0)
 		return -1;
+	h.is_lost = in->is_lost;
 	if (in->begins_attempt_n != 0 && begin_turn(tx, &h, in->begins_attempt_n, f) != 0)
 		return -1;
 	for (const struct agent_event *event = in->events; event != NULL; event = next) {

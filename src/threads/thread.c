@@ -42,3 +42,16 @@ int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f)
 
 	return query_int(s, &n, f, SQL_OPEN_RUN, "i", thread_n);
 }
+
+int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *out, struct failure *f)
+{
+	struct project_row project;
+
+	*out = thread->worktree_path;
+	if (out->p != NULL)
+		return 0;
+	if (NEED(s, project, thread->project_n, &project, f) != 0)
+		return -1;
+	*out = project.workspace_root;
+	return 0;
+}
