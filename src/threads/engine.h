@@ -127,6 +127,8 @@ int finalize(struct tx *tx, int64_t child_n, struct failure *f);
 
 /* A finished task: tell its parent, by the rules of delivery. */
 int delivery_plan(struct tx *tx, struct subagent_row *task, struct failure *f);
+/* Tasks that ended while their parent was at work, and that it was not told of: in one message, when it works no more. */
+int delivery_plan_untold(struct tx *tx, int64_t thread_n, struct failure *f);
 /* A run that has ended: was it a wake, or does its end set free what waited for it? */
 int delivery_settle(struct tx *tx, const struct thread_run_row *run, struct failure *f);
 int delivery_acknowledge(struct tx *tx, int64_t task_n, int64_t observed_by_run_n, struct failure *f);
