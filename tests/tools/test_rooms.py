@@ -18,7 +18,8 @@ MAY_USE = {
     "http": {"base"},
     "mcp": {"base", "http"},
     "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp"},
-    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers"},
+    "script": {"base"},
+    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "script"},
 }
 
 # Headers that another room may include, one for each subject. Every other header stays inside its room;
@@ -35,6 +36,7 @@ DOORS = {
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
+    "script": {"script.h"},
     "cli": set(),
 }
 
