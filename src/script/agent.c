@@ -43,8 +43,8 @@ static int load_scenario(const char *path, struct arena *arena, const struct sce
 		return -1;
 	if (scenario_read(text, arena, out, &error) == 0)
 		return 0;
-	return fail(f, FAIL_BAD_CONFIGURATION, "%s:%u:%u: %.*s.", path, error.at.line, error.at.column,
-		STRF(error.reason));
+	return fail(
+		f, FAIL_BAD_CONFIGURATION, "%s:%u:%u: %.*s.", path, error.at.line, error.at.column, STRF(error.reason));
 }
 
 int scenario_check(const char *path, struct failure *f)

@@ -39,9 +39,9 @@ struct reply {
 	long status;
 	struct buf body;
 	bool is_stream;
-	struct str session; /* header; absent: none */
-	int64_t retry_ms;   /* header; 0: none */
-	json_t *message;    /* the answer to our id; owned */
+	struct str session;     /* header; absent: none */
+	int64_t retry_ms;       /* header; 0: none */
+	json_t *message;        /* the answer to our id; owned */
 	const char *why, *text; /* of what is not FINE */
 };
 
@@ -76,6 +76,18 @@ uint64_t mcp_client_serial(const struct mcp_client *mcp)
 }
 
 /* ---- one request ---- */
+
+/* The body is read, not handed over: curl repeats a request by itself when a kept connection breaks, and whether a call
+ * may be repeated is not for it to say. What it has read once it cannot send again. */
+static size_t give_body(char *bytes, size_t size, size_t n, void *context)
+{
+	struct str *rest = context;
+	size_t count = size * n < rest->n ? size * n : rest->n;
+
+	memcpy(bytes, rest->p, count);
+	*rest = (struct str){rest->p + count, rest->n - count};
+	return count;
+}
 
 static size_t take_body(char *bytes, size_t size, size_t n, void *context)
 {
@@ -126,24 +138,28 @@ static struct curl_slist *headers_of(const struct mcp_client *mcp, const struct 
 	if (mcp->session[0] != '\0')
 		list = add_line(list, arena_printf(arena, "Mcp-Session-Id: %s", mcp->session));
 	for (size_t i = 0; i < server->header_count; i++)
-		list = add_line(list,
-			arena_printf(arena, "%.*s: %.*s", STRF(server->headers[i].name), STRF(server->headers[i].value)));
+		list = add_line(list, arena_printf(arena, "%.*s: %.*s", STRF(server->headers[i].name),
+					      STRF(server->headers[i].value)));
 	return list;
 }
 
-static void set_up(struct mcp_client *mcp, const struct mcp_server *server, struct str body, struct curl_slist *headers,
-	struct reply *reply)
+/* `rest` and `headers` live until the transfer is over. */
+static void set_up(struct mcp_client *mcp, const struct mcp_server *server, struct str *rest,
+	struct curl_slist *headers, struct reply *reply)
 {
 	CURL *easy = mcp->easy;
 
 	curl_easy_reset(easy); /* keeps the connections */
 	(void)curl_easy_setopt(easy, CURLOPT_URL, str_z(reply->arena, server->url));
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	(void)curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* the endpoint is this machine's, whatever the environment says */
+	(void)curl_easy_setopt(
+		easy, CURLOPT_PROXY, ""); /* the endpoint is this machine's, whatever the environment says */
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
-	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.p);
+	(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)rest->n);
+	(void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
+	(void)curl_easy_setopt(easy, CURLOPT_READDATA, rest);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, reply);
 	(void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
@@ -194,7 +210,7 @@ static enum verdict post(struct mcp_client *mcp, const struct mcp_server *server
 	bool is_over;
 
 	buf_init(&reply->body, reply->arena, BODY_BYTES);
-	set_up(mcp, server, body, headers, reply);
+	set_up(mcp, server, &body, headers, reply);
 	(void)curl_multi_add_handle(mcp->multi, mcp->easy);
 	is_over = drive(mcp, &result);
 	(void)curl_easy_getinfo(mcp->easy, CURLINFO_RESPONSE_CODE, &reply->status);
@@ -258,8 +274,8 @@ static struct str envelope(struct arena *arena, const char *method, int64_t id, 
 	return buf_str(&out);
 }
 
-static enum verdict request(struct mcp_client *mcp, const struct mcp_server *server, const char *method, struct str params,
-	struct reply *reply)
+static enum verdict request(struct mcp_client *mcp, const struct mcp_server *server, const char *method,
+	struct str params, struct reply *reply)
 {
 	int64_t id = ++mcp->next_id;
 	enum verdict verdict = post(mcp, server, envelope(reply->arena, method, id, params), reply);
@@ -325,13 +341,14 @@ static void note_readers(struct mcp_client *mcp, const json_t *tools)
 		const json_t *tool = json_array_get(tools, i);
 		struct str name = json_member_str(tool, "name");
 
-		if (json_is_true(json_object_get(json_object_get(tool, "annotations"), "readOnlyHint")) && name.p != NULL)
+		if (json_is_true(json_object_get(json_object_get(tool, "annotations"), "readOnlyHint")) &&
+			name.p != NULL)
 			(void)json_object_setn_new(mcp->reads, name.p, name.n, json_true());
 	}
 }
 
-static enum verdict list_tools(struct mcp_client *mcp, const struct mcp_server *server, struct arena *arena,
-	struct reply *reply)
+static enum verdict list_tools(
+	struct mcp_client *mcp, const struct mcp_server *server, struct arena *arena, struct reply *reply)
 {
 	struct str params = STR("{}");
 	enum verdict verdict = FINE;
@@ -346,8 +363,9 @@ static enum verdict list_tools(struct mcp_client *mcp, const struct mcp_server *
 		result = json_object_get(reply->message, "result");
 		note_readers(mcp, json_object_get(result, "tools"));
 		cursor = json_member_str(result, "nextCursor");
-		params = cursor.p == NULL ? STR_NONE : str_printf(arena, "{\"cursor\":%s}",
-			json_canonical(arena, json_object_get(result, "nextCursor")).p);
+		params = cursor.p == NULL ? STR_NONE
+		                          : str_printf(arena, "{\"cursor\":%s}",
+						    json_canonical(arena, json_object_get(result, "nextCursor")).p);
 		json_decref(reply->message);
 		reply->message = NULL;
 	}
@@ -365,7 +383,8 @@ struct attempt {
 	bool is_sent; /* the server may have heard of the call */
 };
 
-static enum verdict try_once(struct mcp_client *mcp, const struct mcp_call *call, struct arena *arena, struct attempt *attempt)
+static enum verdict try_once(
+	struct mcp_client *mcp, const struct mcp_call *call, struct arena *arena, struct attempt *attempt)
 {
 	enum verdict verdict = FINE;
 	struct json_writer w;
@@ -419,8 +438,8 @@ static void withdraw(struct mcp_client *mcp, const struct mcp_call *call, struct
 	mcp->ignores_wake = false;
 }
 
-int mcp_client_call(struct mcp_client *mcp, const struct mcp_call *call, struct arena *arena, json_t **out, const char **why,
-	const char **text)
+int mcp_client_call(struct mcp_client *mcp, const struct mcp_call *call, struct arena *arena, json_t **out,
+	const char **why, const char **text)
 {
 	int64_t until = clock_mono_ms() + PATIENCE_MS, delay_ms = FIRST_DELAY_MS;
 	struct attempt attempt = {0};

@@ -72,7 +72,8 @@ static void write_auth_methods(const struct script_agent *agent, struct json_wri
 {
 	jw_karray(w, "authMethods");
 	if (agent->scenario->needs_auth)
-		jw_raw(w, STR("{\"id\":\"script-login\",\"name\":\"Log in\",\"description\":\"Any call of authenticate will do.\"}"));
+		jw_raw(w,
+			STR("{\"id\":\"script-login\",\"name\":\"Log in\",\"description\":\"Any call of authenticate will do.\"}"));
 	jw_array_end(w);
 }
 
@@ -118,7 +119,8 @@ static void initialize(const struct request *r)
 	jw_kint(&w, "protocolVersion", 1);
 	write_capabilities(agent, &w);
 	write_auth_methods(agent, &w);
-	jw_kraw(&w, "agentInfo", STR("{\"name\":\"dais-script\",\"title\":\"Scripted agent\",\"version\":\"" DAIS_VERSION "\"}"));
+	jw_kraw(&w, "agentInfo",
+		STR("{\"name\":\"dais-script\",\"title\":\"Scripted agent\",\"version\":\"" DAIS_VERSION "\"}"));
 	write_steering(agent, &w);
 	end_result(r, &out, &w);
 }
@@ -212,7 +214,8 @@ static bool may_begin(const struct request *r)
 		refuse(r, RPC_AUTH_REQUIRED, "Authentication required");
 		return false;
 	}
-	if (str_starts(json_member_str(r->params, "cwd"), STR("/")) && json_is_array(json_object_get(r->params, "mcpServers")))
+	if (str_starts(json_member_str(r->params, "cwd"), STR("/")) &&
+		json_is_array(json_object_get(r->params, "mcpServers")))
 		return true;
 	refuse(r, RPC_INVALID_PARAMS, "cwd (an absolute path) and mcpServers (an array) are needed");
 	return false;
@@ -530,7 +533,8 @@ void script_take_line(struct script_agent *agent, struct str line)
 	r.params = json_object_get(message, "params");
 	if (method.p != NULL)
 		dispatch(&r, method);
-	else if (r.id != NULL && (json_object_get(message, "result") != NULL || json_object_get(message, "error") != NULL))
+	else if (r.id != NULL &&
+		 (json_object_get(message, "result") != NULL || json_object_get(message, "error") != NULL))
 		take_answer(agent, message);
 	else
 		script_refuse_text(agent, r.id, RPC_INVALID_REQUEST, "Neither a method nor an answer");

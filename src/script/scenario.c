@@ -23,14 +23,15 @@ static int refuse(struct reader *r, struct yaml_place at, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	*r->error = (struct yaml_error){.at = at, .path = STR(""), .reason = str_of(arena_vprintf(r->arena, fmt, args))};
+	*r->error =
+		(struct yaml_error){.at = at, .path = STR(""), .reason = str_of(arena_vprintf(r->arena, fmt, args))};
 	va_end(args);
 	return -1;
 }
 
 /* "; did you mean text" for the nearest of the names, or "". */
-static const char *suggestion(struct reader *r, struct str name, const char *(*nth)(const void *from, size_t i),
-	const void *from)
+static const char *suggestion(
+	struct reader *r, struct str name, const char *(*nth)(const void *from, size_t i), const void *from)
 {
 	const char *best = NULL;
 	size_t distance = 4, d;
@@ -92,8 +93,8 @@ static int read_text(struct reader *r, const struct yaml *node, const char *name
 	if (node->kind != YAML_TEXT || yaml_is_null(node))
 		return refuse(r, node->at, "%s must be text, not %s", name, yaml_kind_name(node));
 	if ((n & (n - 1)) == 0)
-		r->texts = arena_grow(r->arena, r->texts, n * sizeof(struct yaml *),
-			(n == 0 ? 1 : 2 * n) * sizeof(struct yaml *));
+		r->texts = arena_grow(
+			r->arena, r->texts, n * sizeof(struct yaml *), (n == 0 ? 1 : 2 * n) * sizeof(struct yaml *));
 	r->texts[r->text_count++] = node;
 	return 0;
 }
@@ -101,12 +102,13 @@ static int read_text(struct reader *r, const struct yaml *node, const char *name
 static int read_int(struct reader *r, const struct yaml *node, const struct value_field *field, int64_t *out)
 {
 	if (!yaml_int(node, out) || *out < field->min || *out > field->max)
-		return refuse(r, node->at, "%s must be a whole number from %lld to %lld", field->name, (long long)field->min,
-			(long long)field->max);
+		return refuse(r, node->at, "%s must be a whole number from %lld to %lld", field->name,
+			(long long)field->min, (long long)field->max);
 	return 0;
 }
 
-static int read_word(struct reader *r, const struct yaml *node, const char *name, const char *const *words, int64_t *out)
+static int read_word(
+	struct reader *r, const struct yaml *node, const char *name, const char *const *words, int64_t *out)
 {
 	if (want_kind(r, node, YAML_TEXT, name) != 0)
 		return -1;
@@ -115,8 +117,8 @@ static int read_word(struct reader *r, const struct yaml *node, const char *name
 			*out = (int64_t)i;
 			return 0;
 		}
-	return refuse(r, node->at, "%s must be %s, not \"%.*s\"", name, list_of(r, words), (int)utf8_cut(node->text, 60),
-		node->text.p);
+	return refuse(r, node->at, "%s must be %s, not \"%.*s\"", name, list_of(r, words),
+		(int)utf8_cut(node->text, 60), node->text.p);
 }
 
 static int read_code(struct reader *r, const struct yaml *node, const struct value_field *field, struct value *out)
@@ -135,8 +137,8 @@ static int read_name(struct reader *r, const struct yaml *node, const char *name
 		return -1;
 	if (!template_is_name(node->text) || template_name_of(node->text) != NAME_OTHER)
 		return refuse(r, node->at, "%s must be a name of letters, digits and _ that is not taken", name);
-	r->saved = arena_grow(r->arena, r->saved, r->saved_count * sizeof(struct str),
-		(r->saved_count + 1) * sizeof(struct str));
+	r->saved = arena_grow(
+		r->arena, r->saved, r->saved_count * sizeof(struct str), (r->saved_count + 1) * sizeof(struct str));
 	r->saved[r->saved_count++] = node->text;
 	return 0;
 }
@@ -305,8 +307,8 @@ static int read_field(struct reader *r, const struct yaml_entry *entry, struct s
 	for (size_t i = 0; fields[i].kind != VALUE_END; i++)
 		if (str_eq(entry->key, str_of(fields[i].name)))
 			return read_value(r, entry->value, &fields[i], &step->values[i]);
-	return refuse(r, entry->at, "%s has no \"%.*s\"%s", step->kind->name, (int)utf8_cut(entry->key, 60), entry->key.p,
-		suggestion(r, entry->key, nth_field, fields));
+	return refuse(r, entry->at, "%s has no \"%.*s\"%s", step->kind->name, (int)utf8_cut(entry->key, 60),
+		entry->key.p, suggestion(r, entry->key, nth_field, fields));
 }
 
 static int read_fields(struct reader *r, const struct yaml *map, struct step *step)
@@ -349,7 +351,8 @@ static int read_step(struct reader *r, const struct yaml *node, struct step *out
 		return read_fields(r, node, out);
 	for (size_t i = 0; i < node->count; i++)
 		if (&node->entries[i] != first)
-			return refuse(r, node->entries[i].at, "\"%.*s\" stands beside %s; what belongs to it goes inside its {}",
+			return refuse(r, node->entries[i].at,
+				"\"%.*s\" stands beside %s; what belongs to it goes inside its {}",
 				(int)utf8_cut(node->entries[i].key, 60), node->entries[i].key.p, out->kind->name);
 	return read_fields(r, first->value, out);
 }

@@ -11,8 +11,8 @@
 #include <regex.h>
 
 enum value_kind {
-	VALUE_END,   /* of a table */
-	VALUE_TRUE,  /* `true`: the step is there */
+	VALUE_END,  /* of a table */
+	VALUE_TRUE, /* `true`: the step is there */
 	VALUE_BOOL,
 	VALUE_INT,   /* min … max */
 	VALUE_WORD,  /* one of words; number is its index */
@@ -36,8 +36,8 @@ struct value_field {
 
 struct value {
 	bool is_set;
-	int64_t number; /* INT, BOOL, WORD, CODE; the fallback when nothing is set */
-	struct str text; /* TEXT, BYTES, NAME; of a CODE: the word, or absent */
+	int64_t number;          /* INT, BOOL, WORD, CODE; the fallback when nothing is set */
+	struct str text;         /* TEXT, BYTES, NAME; of a CODE: the word, or absent */
 	const struct yaml *node; /* TEXTS, PAIRS, PLAN, JSON */
 };
 

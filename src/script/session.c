@@ -243,8 +243,8 @@ void script_session_place(struct session *session, const json_t *params)
 
 	session->cwd = str_z(place, json_member_str(params, "cwd"));
 	session->server = (session->agent->scenario->without & WITHOUT_MCP) != 0
-		? NULL
-		: take_server(place, json_object_get(params, "mcpServers"));
+	                          ? NULL
+	                          : take_server(place, json_object_get(params, "mcpServers"));
 	session->server_serial++;
 	arena_destroy(session->place);
 	session->place = place;

@@ -92,7 +92,8 @@ int script_session_save(const struct session *session, struct failure *f)
 	int rc;
 
 	if (directory == NULL)
-		return fail(f, FAIL_CANNOT_CREATE, "neither XDG_STATE_HOME nor HOME is set: the session cannot be kept");
+		return fail(
+			f, FAIL_CANNOT_CREATE, "neither XDG_STATE_HOME nor HOME is set: the session cannot be kept");
 	path = arena_printf(f->arena, "%s/%s.json", directory, session->id);
 	draft = arena_printf(f->arena, "%s.%ld", path, (long)getpid());
 	buf_init(&state, NULL, SIZE_MAX);
@@ -100,9 +101,9 @@ int script_session_save(const struct session *session, struct failure *f)
 	write_state(session, &w);
 	buf_add_char(&state, '\n');
 	rc = make_directory(directory) != 0 || write_file(draft, buf_str(&state), buf_str(&session->history)) != 0 ||
-			rename(draft, path) != 0
-		? fail(f, FAIL_CANNOT_CREATE, "the session file %s cannot be written: %s", path, strerror(errno))
-		: 0;
+	                     rename(draft, path) != 0
+	             ? fail(f, FAIL_CANNOT_CREATE, "the session file %s cannot be written: %s", path, strerror(errno))
+	             : 0;
 	buf_finish(&state);
 	return rc;
 }
@@ -181,7 +182,8 @@ int script_session_restore(struct session *session, struct str id, struct failur
 	path = arena_printf(f->arena, "%s/%s.json", session->agent->directory, session->id);
 	rc = read_file(path, &session->history);
 	if (rc != 0)
-		return rc > 0 ? 1 : fail(f, FAIL_INTERNAL, "the session file %s cannot be read: %s", path, strerror(errno));
+		return rc > 0 ? 1
+		              : fail(f, FAIL_INTERNAL, "the session file %s cannot be read: %s", path, strerror(errno));
 	end = session->history.n == 0 ? NULL : memchr(session->history.p, '\n', session->history.n);
 	/* Our own file: the limits for what strangers send do not apply. */
 	state = end == NULL ? NULL : json_loadb(session->history.p, (size_t)(end - session->history.p), 0, &error);

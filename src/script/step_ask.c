@@ -126,8 +126,8 @@ STEP(question)
 	turn->answer = STR("");
 	if (!can_ask)
 		return GO_ON;
-	if (turn_request(turn, "elicitation/create", question_params(turn, text, step_value(step, "options")), &response) ==
-		ENDED)
+	if (turn_request(turn, "elicitation/create", question_params(turn, text, step_value(step, "options")),
+		    &response) == ENDED)
 		return ENDED;
 	answer = json_member_str(json_object_get(json_object_get(response, "result"), "content"), "answer");
 	if (answer.p != NULL && str_eq(json_member_str(json_object_get(response, "result"), "action"), STR("accept")))

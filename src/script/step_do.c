@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define OUTPUT_BYTES (1024 * 1024) /* what is kept of a program's output */
-#define TERM_MS 2000		   /* between SIGTERM and SIGKILL after a cancel */
+#define TERM_MS 2000               /* between SIGTERM and SIGKILL after a cancel */
 #define READ_BYTES 16384
 #define PIPE_READS 4 /* READ_BYTES of each empty a pipe */
 
@@ -62,8 +62,8 @@ static int start(struct turn *turn, char **argv, int out, bool is_detached, pid_
 	(void)posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
 	(void)posix_spawn_file_actions_addchdir_np(&actions, turn_cwd(turn));
 	(void)posix_spawnattr_init(&attributes);
-	(void)posix_spawnattr_setflags(&attributes,
-		(short)(flags | (is_detached ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP)));
+	(void)posix_spawnattr_setflags(
+		&attributes, (short)(flags | (is_detached ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP)));
 	(void)posix_spawnattr_setsigmask(&attributes, &none);
 	(void)posix_spawnattr_setsigdefault(&attributes, &defaults);
 	rc = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
@@ -91,11 +91,11 @@ static void begin_command(struct turn *turn, struct tool_call *call, char **argv
 	tool_begin(turn, call, "in_progress", buf_str(&out));
 }
 
-static void end_command(struct turn *turn, struct tool_call *call, bool is_fine, struct str text, const char *key,
-	int64_t value)
+static void end_command(
+	struct turn *turn, struct tool_call *call, bool is_fine, struct str text, const char *key, int64_t value)
 {
-	struct str tail = str_printf(turn->arena, "%.*s,\"rawOutput\":{\"%s\":%lld}", STRF(tool_content(turn, text)), key,
-		(long long)value);
+	struct str tail = str_printf(
+		turn->arena, "%.*s,\"rawOutput\":{\"%s\":%lld}", STRF(tool_content(turn, text)), key, (long long)value);
 
 	tool_end(turn, call, is_fine ? "completed" : "failed", tail);
 }
@@ -187,7 +187,8 @@ static enum outcome report_end(struct running *run, struct tool_call *call, bool
 	if (WIFSIGNALED(status))
 		end_command(turn, call, false, output, "signal", WTERMSIG(status));
 	else
-		end_command(turn, call, !is_cancelled && WEXITSTATUS(status) == 0, output, "exit_code", WEXITSTATUS(status));
+		end_command(turn, call, !is_cancelled && WEXITSTATUS(status) == 0, output, "exit_code",
+			WEXITSTATUS(status));
 	return is_cancelled ? turn_stop(turn, "cancelled") : GO_ON;
 }
 

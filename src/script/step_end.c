@@ -74,12 +74,11 @@ STEP(fail)
 	struct str message = step_text_of(turn, step, "message");
 	int64_t http = step_value(step, "http")->is_set ? step_number(step, "http") : word->http;
 
-	return turn_fail(turn,
-		(struct rpc_error){
-			.code = code->text.p == NULL ? code->number : word->code,
-			.message = message.p == NULL ? str_of(word->message) : message,
-			.data = error_data(turn, code->text, http),
-		});
+	return turn_fail(turn, (struct rpc_error){
+				       .code = code->text.p == NULL ? code->number : word->code,
+				       .message = message.p == NULL ? str_of(word->message) : message,
+				       .data = error_data(turn, code->text, http),
+			       });
 }
 
 STEP(stop)
@@ -130,7 +129,8 @@ STEP(raw)
 }
 
 #define FLOOD_HEAD "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\""
-#define FLOOD_MIDDLE "\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\""
+#define FLOOD_MIDDLE                                                                                                   \
+	"\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\""
 #define FLOOD_TAIL "\"}}}}"
 
 static void add_filler(struct buf *line, size_t bytes)

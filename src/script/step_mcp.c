@@ -7,7 +7,8 @@ static struct str call_head(struct turn *turn, const struct mcp_call *call, stru
 	struct buf out;
 
 	buf_init(&out, turn->arena, SIZE_MAX);
-	buf_add_str(&out, tool_head(turn, str_printf(turn->arena, "mcp.%.*s.%.*s", STRF(server), STRF(call->tool)), "other"));
+	buf_add_str(&out,
+		tool_head(turn, str_printf(turn->arena, "mcp.%.*s.%.*s", STRF(server), STRF(call->tool)), "other"));
 	json_writer_init(&w, &out);
 	w.comma = true;
 	jw_kobject(&w, "rawInput");
@@ -145,7 +146,8 @@ STEP(mcp)
 
 	read_call(turn, step, &call);
 	call.server = server_of(turn, &serial);
-	tool_begin(turn, &tool, "in_progress", call_head(turn, &call, call.server == NULL ? STR("") : call.server->name));
+	tool_begin(
+		turn, &tool, "in_progress", call_head(turn, &call, call.server == NULL ? STR("") : call.server->name));
 	if (call.server != NULL)
 		rc = mcp_client_call(connection_of(turn->session, serial), &call, turn->arena, &response, &why, &text);
 	if (rc == 1) {

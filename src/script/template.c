@@ -54,7 +54,7 @@ bool template_next(struct str text, size_t *at, struct template_part *out)
 		return false;
 	out->text = (struct str){text.p + *at, open - *at};
 	out->name = STR_NONE;
-	out->path = STR("");
+	out->path = STR_NONE;
 	*at = text.n;
 	if (close == text.n)
 		return true;
@@ -70,16 +70,17 @@ bool template_next(struct str text, size_t *at, struct template_part *out)
 static bool is_path(struct str path)
 {
 	for (size_t i = 0; i < path.n; i++)
-		if (!is_word_char(path.p[i]) && path.p[i] != '-' && (path.p[i] != '.' || i == 0 || path.p[i - 1] == '.'))
+		if (!is_word_char(path.p[i]) && path.p[i] != '-' &&
+			(path.p[i] != '.' || i == 0 || path.p[i - 1] == '.'))
 			return false;
 	return path.n > 0 && path.p[path.n - 1] != '.';
 }
 
-static const char *check_part(struct arena *arena, const struct template_part *part, const struct str *saved,
-	size_t saved_count)
+static const char *check_part(
+	struct arena *arena, const struct template_part *part, const struct str *saved, size_t saved_count)
 {
 	bool is_known = template_name_of(part->name) != NAME_OTHER;
-	bool has_path = part->path.p != part->name.p && part->path.n > 0;
+	bool has_path = part->path.p != NULL;
 
 	if (!template_is_name(part->name))
 		return arena_printf(arena, "\"{{%.*s}}\" is no name; {{open}} stands for {{ itself",
@@ -89,8 +90,8 @@ static const char *check_part(struct arena *arena, const struct template_part *p
 	for (size_t i = 0; i < saved_count; i++)
 		is_known = is_known || str_eq(saved[i], part->name);
 	if (!is_known)
-		return arena_printf(arena, "nothing is called {{%.*s}}: no step saves it", (int)utf8_cut(part->name, 40),
-			part->name.p);
+		return arena_printf(arena, "nothing is called {{%.*s}}: no step saves it",
+			(int)utf8_cut(part->name, 40), part->name.p);
 	return has_path && !is_path(part->path) ? "a path is names and numbers with dots between them" : NULL;
 }
 

@@ -8,7 +8,13 @@
 
 /* The names that are always there. */
 enum template_name {
-	NAME_PROMPT, NAME_TURN, NAME_SESSION, NAME_MODEL, NAME_MODE, NAME_ANSWER, NAME_STEER,
+	NAME_PROMPT,
+	NAME_TURN,
+	NAME_SESSION,
+	NAME_MODEL,
+	NAME_MODE,
+	NAME_ANSWER,
+	NAME_STEER,
 	NAME_OPEN,  /* {{open}} is how to write {{ itself */
 	NAME_OTHER, /* a saved result */
 };
@@ -21,7 +27,7 @@ bool template_is_name(struct str text);
 struct template_part {
 	struct str text; /* what stands before */
 	struct str name; /* absent: the text ended */
-	struct str path; /* behind the name, without its first dot; may be empty */
+	struct str path; /* behind the name, without its first dot; absent: none */
 };
 /* Move *at behind the next part; false at the end. `text` has passed template_check(). */
 bool template_next(struct str text, size_t *at, struct template_part *out);

@@ -3,7 +3,6 @@
 
 #include "script/template.h"
 
-
 /* ---- texts ---- */
 
 static void add_json_text(struct buf *out, const json_t *value, struct arena *arena)
@@ -305,8 +304,8 @@ struct str tool_content(struct turn *turn, struct str text)
 	return buf_str(&out);
 }
 
-static struct str tool_members(struct turn *turn, const struct tool_call *call, const char *status, struct str head,
-	struct str tail)
+static struct str tool_members(
+	struct turn *turn, const struct tool_call *call, const char *status, struct str head, struct str tail)
 {
 	struct json_writer w;
 	struct buf out;
@@ -329,7 +328,8 @@ void tool_begin(struct turn *turn, struct tool_call *call, const char *status, s
 
 void tool_end(struct turn *turn, struct tool_call *call, const char *status, struct str tail)
 {
-	script_session_update_members(turn->session, "tool_call_update", tool_members(turn, call, status, STR(""), tail));
+	script_session_update_members(
+		turn->session, "tool_call_update", tool_members(turn, call, status, STR(""), tail));
 	script_session_keep(turn->session, "tool_call", tool_members(turn, call, status, call->head, tail));
 }
 
