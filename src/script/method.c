@@ -453,7 +453,7 @@ static void withdraw(const struct request *r)
 	(void)pthread_mutex_unlock(&r->agent->lock);
 }
 
-static void take_answer(struct script_agent *agent, json_t *message)
+static void take_answer(struct script_agent *agent, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
 
@@ -461,7 +461,8 @@ static void take_answer(struct script_agent *agent, json_t *message)
 	for (struct session *session = agent->sessions; session != NULL; session = session->next)
 		if (session->asked != NULL && session->asked->answer == NULL && json_is_integer(id) &&
 			json_integer_value(id) == session->asked->id) {
-			session->asked->answer = json_incref(message);
+			/* a copy: what two threads count the references of belongs to neither */
+			session->asked->answer = json_deep_copy(message);
 			(void)pthread_cond_broadcast(&session->changed);
 		}
 	(void)pthread_mutex_unlock(&agent->lock);

@@ -6,9 +6,9 @@
  * cancel.
  *
  * (1) agent->lock guards everything in struct script_agent and struct session that is not said to be constant or the
- *     session thread's own. It is never held while waiting for a peer, a process or a pipe.
- * (2) agent->output guards stdout: a line is written whole. It is taken last, and never with (1) held by a session
- *     thread for longer than a line takes. */
+ *     session thread's own. A session thread never holds it while it waits for a peer, a process or stdout; the main
+ *     thread does while it writes an answer, which nobody but the client can hold up.
+ * (2) agent->output guards stdout: a line is written whole. It is taken last: who has it takes nothing else. */
 #ifndef DAIS_SCRIPT_PRIVATE_H
 #define DAIS_SCRIPT_PRIVATE_H
 

@@ -207,11 +207,13 @@ STEP(run)
 	rc = start(turn, argv, ends[1], false, &run.pid);
 	(void)close(ends[1]);
 	run.pipe = ends[0];
-	run.pidfd = rc == 0 ? pidfd_open(run.pid, 0) : -1;
-	if (run.pidfd < 0) {
+	if (rc != 0) {
 		(void)close(run.pipe);
-		return not_started(turn, &call, argv, rc == 0 ? errno : rc);
+		return not_started(turn, &call, argv, rc);
 	}
+	run.pidfd = pidfd_open(run.pid, 0);
+	if (run.pidfd < 0)
+		abort(); /* out of descriptors: a program that cannot be waited for is worse than none */
 	buf_init(&run.output, turn->arena, OUTPUT_BYTES);
 	is_cancelled = listen_to(&run);
 	if (is_cancelled)

@@ -8,8 +8,8 @@ const char *const plan_statuses[] = {"pending", "in_progress", "completed", NULL
 
 const char *const stop_reasons[] = {"end_turn", "max_tokens", "max_turn_requests", "refusal", NULL};
 
-/* Failures of agents by what they mean for a client, each in the form in which agents report it: authentication,
- * missing sessions and bad parameters have codes of their own, what a model server did has an HTTP status. */
+/* Failures of agents by what they mean for a client, each in the form in which agents report it: what is about the
+ * protocol has a code of its own, what a model server answered has its HTTP status, what it did not answer has words. */
 #define FAIL_WORDS(WORD) \
 	WORD(auth_required, RPC_AUTH_REQUIRED, 0, "Authentication required") \
 	WORD(auth_invalid, RPC_INTERNAL, 401, "The credential was refused") \
@@ -23,8 +23,8 @@ const char *const stop_reasons[] = {"end_turn", "max_tokens", "max_turn_requests
 	WORD(unknown_mode, RPC_INVALID_PARAMS, 0, "No such mode") \
 	WORD(unknown_session, RPC_NOT_FOUND, 0, "Session not found") \
 	WORD(unsupported_method, RPC_METHOD_NOT_FOUND, 0, "Method not found") \
-	WORD(connection_lost, RPC_INTERNAL, 502, "The connection to the model server was lost") \
-	WORD(timeout, RPC_INTERNAL, 504, "The model server did not answer in time") \
+	WORD(connection_lost, RPC_INTERNAL, 0, "The connection to the model server was lost") \
+	WORD(timeout, RPC_INTERNAL, 0, "The request to the model server timed out") \
 	WORD(internal, RPC_INTERNAL, 0, "Internal error")
 
 const char *const fail_words[] = {

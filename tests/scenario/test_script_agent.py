@@ -14,6 +14,8 @@ from acp_client import Gone, Scripted
 from harness import PROGRAM, ROOT, until
 from mcp_loopback import McpServer
 
+pytestmark = pytest.mark.concurrent  # each session is a thread
+
 FORMS = {"elicitation": {"form": {}}}
 
 
@@ -719,6 +721,21 @@ def help_steps():
 def test_the_manual_has_every_step_and_no_other():
     documented = re.findall(r"^\| `(\w+)`", MANUAL.read_text().split("## Steps")[1].split("\n## ")[0], re.MULTILINE)
     assert len(help_steps()) > 25 and sorted(documented) == sorted(help_steps())
+
+
+def test_the_failures_of_the_manual_are_those_of_the_program(play):
+    table = MANUAL.read_text().split("## Failures")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (-\d+) \| (\d*) ?\|$", table, re.MULTILINE)
+    agent = play("turns:\n" + "".join(f"  - {{when: ^{word}$, steps: [{{fail: {{code: {word}}}}}]}}\n" for word, _, _ in rows))
+    told = []
+    for word, _, _ in rows:
+        error = agent.answer(agent.begin(word))["error"]
+        assert error["data"]["errorKind"] == word and error["message"]
+        told.append((word, str(error["code"]), str(error["data"].get("http_status", ""))))
+    assert len(rows) > 10 and told == rows
+    refused = subprocess.run([PROGRAM, "script-agent", "--check", "/dev/stdin"], text=True, capture_output=True, timeout=60,
+                             input=steps("fail: {code: no_word}"))
+    assert all(f" {word}" in refused.stderr for word, _, _ in rows)
 
 
 def test_every_step_has_a_test():
