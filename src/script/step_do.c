@@ -17,8 +17,6 @@
 #define READ_BYTES 16384
 #define PIPE_READS 4 /* READ_BYTES of each empty a pipe */
 
-extern char **environ;
-
 /* ---- starting ---- */
 
 static char **argv_of(struct turn *turn, const struct yaml *list)

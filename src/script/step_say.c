@@ -149,6 +149,7 @@ STEP(usage)
 {
 	struct turn_usage *usage = &turn->usage;
 	struct str members;
+	int64_t used;
 
 	usage->is_told = true;
 	usage->input += step_number(step, "input");
@@ -157,8 +158,8 @@ STEP(usage)
 	usage->reasoning += step_number(step, "reasoning");
 	if ((turn->agent->scenario->without & WITHOUT_USAGE) != 0)
 		return GO_ON;
-	members = str_printf(turn->arena, "\"used\":%lld,\"size\":%d",
-		(long long)(usage->input + usage->cached + usage->output + usage->reasoning), CONTEXT_TOKENS);
+	used = usage->input + usage->cached + usage->output + usage->reasoning;
+	members = str_printf(turn->arena, "\"used\":%lld,\"size\":%d", (long long)used, CONTEXT_TOKENS);
 	script_session_update_members(turn->session, "usage_update", members);
 	return GO_ON;
 }

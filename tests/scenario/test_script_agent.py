@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
@@ -680,6 +681,27 @@ def test_a_call_that_waits_can_be_cancelled_and_the_server_hears_of_it(play, ser
     assert agent.answer(running)["result"]["stopReason"] == "cancelled"
     assert "notifications/cancelled" in server.methods
     held.set()
+
+
+def test_it_calls_dais_itself_and_outlives_its_restart(dais, play):
+    """The server is killed in between; its sessions survive, and the second call reads what the first one wrote."""
+    address = urllib.parse.urlsplit(dais.url).netloc
+    entry = {"type": "http", "name": "dais", "url": f"{dais.url}/mcp",
+             "headers": [{"name": "Authorization", "value": f"Bearer {dais.admin_token}"}]}
+    agent = play(steps("mcp: {tool: items_write, arguments: {ops: [{op: create, title: '{{prompt}}'}]}, save: made}",
+                       "until_steered: true",
+                       "mcp: {tool: items_read, arguments: {select: get, itemId: '{{made.results.0.id}}'}, save: got}",
+                       "text: '{{got.data.item.title}}'",
+                       "mcp: {tool: items_read, arguments: {select: get, itemId: nobody}, save: bad}", "text: ' {{bad.code}}'"),
+                 servers=[entry])
+    running = agent.begin("a parser")
+    agent.until(lambda: [u for u in agent.updates if u.get("status") == "completed"])
+    dais.kill()
+    agent.steer("go on")
+    agent.until(lambda: len([u for u in agent.updates if u["sessionUpdate"] == "tool_call"]) == 2)
+    dais.start(listen=address)
+    agent.answer(running)
+    assert agent.text() == "a parser invalid_request"
 
 
 # ---- the file ----
