@@ -19,7 +19,8 @@ MAY_USE = {
     "http": {"base"},
     "mcp": {"base", "http"},
     "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "providers", "threads"},
-    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "threads"},
+    "script": {"base"},
+    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "threads", "script"},
 }
 
 # Headers that another room may include, one for each subject. Every other header stays inside its room;
@@ -37,6 +38,7 @@ DOORS = {
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
+    "script": {"script.h"},
     "cli": set(),
 }
 
