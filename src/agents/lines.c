@@ -79,7 +79,7 @@ static int take(struct lines *lines, size_t n, size_t end_bytes, struct str *lin
 int lines_next(struct lines *lines, int dir, bool is_final, struct str *line, int64_t *end)
 {
 	for (;;) {
-		const char *start = lines->p + lines->from;
+		const char *start = lines->p == NULL ? NULL : lines->p + lines->from;
 		size_t have = lines->n - lines->from;
 		const char *found = have == lines->scanned ? NULL : memchr(start + lines->scanned, '\n', have - lines->scanned);
 

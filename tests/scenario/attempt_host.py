@@ -75,10 +75,11 @@ class Server:
             self.seen.append(event)
 
     def finish(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert self.process.wait(20 * SLACK) in (0, -signal.SIGKILL)
 
 
 class Attempt:

@@ -230,9 +230,6 @@ def test_the_server_has_no_children_and_no_zombies(attempt):
     assert os.getsid(host) == host != os.getsid(server.process.pid)
     agent = attempt.record()["agentPid"]
     assert os.getsid(agent) == agent
-    server.say("close_stdin")
-    server.wait("exited")
-    assert children.read_text() == "" if server.process.poll() is None else True
 
 
 # ---- bounds ----
@@ -279,8 +276,8 @@ def test_end_closes_stdin_first_where_that_helps(attempt):
 
 
 def test_end_sends_sigterm_and_hears_what_is_said_then(attempt):
-    server = attempt.start(python="import signal, sys, time\ndef bye(*_):\n    print('cleaned up', flush=True); sys.exit(9)\n"
-                                  "signal.signal(signal.SIGTERM, bye)\nprint('up', flush=True)\ntime.sleep(1000)\n")
+    server = attempt.start(python="import os, signal, time\ndef bye(*_):\n    os.write(1, b'cleaned up\\n'); os._exit(9)\n"
+                                  "signal.signal(signal.SIGTERM, bye)\nos.write(1, b'up\\n')\ntime.sleep(1000)\n")
     server.wait("line")
     server.say("end")
     end = server.wait("exited")
