@@ -32,7 +32,7 @@ static void make_room(struct lines *lines)
 {
 	size_t kept = lines->n - lines->from;
 
-	if (lines->from > 0) { /* at most once for each byte of a line: then it begins at 0 */
+	if (lines->p != NULL && lines->from > 0) { /* at most once for each byte of a line: then it begins at 0 */
 		memmove(lines->p, lines->p + lines->from, kept);
 		lines->from = 0;
 		lines->n = kept;
