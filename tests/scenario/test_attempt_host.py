@@ -1,4 +1,5 @@
 """An agent runs under a host that outlives the server: nothing of its output is lost or doubled, and nothing of it stays."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -412,6 +413,31 @@ def test_an_absent_program_is_an_end_like_any_other(attempt):
     end = server.wait("exited")
     assert (end["cause"], end["code"], end["cleared"]) == ("spawn_failed", -1, True)
     assert "no-such-agent" in end["stderr"] and "No such file" in end["stderr"] and "PATH" in end["stderr"]
+
+
+def test_an_agent_starts_where_the_group_of_the_server_was_once_killed(attempt):
+    """Linux then kills what is cloned from it into another cgroup; where there are no cgroups it just starts."""
+    server = attempt.server()
+    with killed_cgroup(server.process.pid):
+        server.say("arg echo", "arg alive", "env PATH=/bin", f"env {attempt.marker}", f"start {attempt.directory}")
+        end = server.wait("exited")
+    assert (end["code"], end["cause"]) == (0, "exited") and server.texts() == ["alive"]
+
+
+@contextlib.contextmanager
+def killed_cgroup(pid):
+    group = pathlib.Path(f"/sys/fs/cgroup/unified/dais-test-{pid}")
+    try:
+        group.mkdir()
+        (group / "cgroup.kill").write_text("1")
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        group = None
+    yield
+    if group:
+        (group.parent / "cgroup.procs").write_text(str(pid))
+        until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
 
 
 def test_an_absent_directory_is_named(attempt):
