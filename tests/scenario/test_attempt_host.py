@@ -435,7 +435,8 @@ def killed_cgroup(pid):
         group = None
     yield
     if group:
-        (group.parent / "cgroup.procs").write_text(str(pid))
+        with contextlib.suppress(OSError):  # it has ended
+            (group.parent / "cgroup.procs").write_text(str(pid))
         until(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
 
@@ -545,8 +546,7 @@ def test_the_host_cannot_be_dumped_and_its_files_are_private(attempt):
     server = attempt.start(script="read x")
     server.wait("ready")
     host = attempt.record()["pid"]
-    limits = pathlib.Path(f"/proc/{host}/environ")
-    assert limits.stat().st_uid == 0, "not dumpable: /proc belongs to root"
+    assert pathlib.Path(f"/proc/{host}/environ").stat().st_uid == 0, "not dumpable: /proc belongs to root"
     for path in attempt.directory.iterdir():
         assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
     assert stat.S_ISSOCK((attempt.directory / "host.sock").lstat().st_mode)
@@ -555,12 +555,17 @@ def test_the_host_cannot_be_dumped_and_its_files_are_private(attempt):
 
 
 def test_the_agent_gets_its_environment_and_nothing_of_ours(attempt):
-    server = attempt.start(python="import os\nprint(sorted(k for k in os.environ if k != 'LC_CTYPE'), flush=True)\n"
-                                  "print(sorted(map(int, os.listdir('/proc/self/fd'))), flush=True)\n")
+    os.umask(mask := os.umask(0))
+    server = attempt.start(python="import os, signal\nprint(sorted(k for k in os.environ if k != 'LC_CTYPE'), flush=True)\n"
+                                  "print(sorted(map(int, os.listdir('/proc/self/fd'))), flush=True)\n"
+                                  "print(os.umask(0), os.getcwd(), flush=True)\n"
+                                  "print([l.split()[1] for l in open('/proc/self/status') if l.startswith('SigBlk')])\n")
     server.wait("exited")
-    names, descriptors = server.texts()
+    names, descriptors, places, blocked = server.texts()
     assert names == "['DAIS_ATTEMPT', 'PATH']"
-    assert descriptors in ("[0, 1, 2, 3]",), "its three pipes, and the directory that it lists"
+    assert descriptors == "[0, 1, 2, 3]", "its three pipes, and the directory that it lists"
+    assert places == f"{mask} {attempt.place}"
+    assert blocked == "['0000000000000000']"
 
 
 def test_a_stranger_on_the_socket_disturbs_nothing(attempt):
