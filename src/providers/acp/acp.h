@@ -232,8 +232,9 @@ void acp_answer_cancelled(struct str id, enum acp_form form, struct agent_out *o
 /* Everything that waits is answered as cancelled. */
 void acp_cancel_requests(struct acp *a, struct agent_out *out);
 void acp_request_withdrawn(struct acp *a, const json_t *params, struct agent_out *out);
-/* A new pending request; `kept` is stolen. NULL: no room, and the agent was told so. */
-struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, json_t *kept, struct agent_out *out);
+/* A new pending request about an item, or none; `kept` is stolen. NULL: no room, and the agent was told so. */
+struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, struct str tool, json_t *kept,
+	struct agent_out *out);
 void acp_request_tell(struct acp *a, const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
 	struct agent_out *out);
 

@@ -254,5 +254,6 @@ void acp_settle(struct acp *a, int64_t now, struct agent_out *out)
 	a->is_replaying = false;
 	a->quiet_due = 0;
 	a->open_due = 0;
+	state_text(&a->auth_methods, STR_NONE);
 	say_opened(a, out);
 }

@@ -221,11 +221,10 @@ static struct str prompt_of(const struct acp_tool *tool, const json_t *params, s
 static void ask_person(struct acp *a, const struct rpc_message *m, const struct acp_tool *tool, const struct choices *choices,
 	struct agent_out *out)
 {
-	struct acp_request *request = acp_request_add(a, m->id, FORM_PERMISSION, keep_choices(choices), out);
+	struct acp_request *request = acp_request_add(a, m->id, FORM_PERMISSION, tool->key, keep_choices(choices), out);
 
 	if (request == NULL)
 		return;
-	state_text(&request->tool, tool->key);
 	request->leaves_plan = tool->kind == KIND_SWITCH_MODE;
 	acp_request_tell(a, request, request_kind(tool), prompt_of(tool, m->params, out->arena), out);
 }

@@ -281,7 +281,7 @@ int acp_check(const struct provider_instance *instance, struct failure *f)
 		rc = fail_field(f, STR("command"), STR_NONE, "must be the program to start, with its arguments");
 	json_object_foreach ((json_t *)(uintptr_t)instance->options, key, value) {
 		if (strcmp(key, is_script ? "scenario" : "authMethod") != 0)
-			rc = fail_unknown(f, str_of(key), "is no key of the driver %s", instance->driver->kind);
+			rc = fail_field(f, str_of(key), STR_NONE, "is no key of the driver %s", instance->driver->kind);
 		else if (json_str(value).n == 0 && !is_script)
 			rc = fail_field(f, STR("authMethod"), STR_NONE, "must be the id of a method that the agent offers");
 	}

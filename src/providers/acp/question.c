@@ -103,7 +103,7 @@ static void ask(struct acp *a, struct str id, enum acp_form form, struct str tit
 	struct acp_request *request;
 
 	strip(list);
-	request = acp_request_add(a, id, form, list, out);
+	request = acp_request_add(a, id, form, STR_NONE, list, out);
 	if (request != NULL)
 		acp_request_tell(a, request, REQUEST_USER_INPUT, prompt, out);
 }
@@ -236,10 +236,9 @@ static void propose_plan(struct acp *a, struct str id, enum acp_form form, struc
 		acp_answer_cancelled(id, form, out);
 		return;
 	}
-	request = acp_request_add(a, id, form, json_object(), out);
+	request = acp_request_add(a, id, form, key, json_object(), out);
 	if (request == NULL)
 		return;
-	state_text(&request->tool, key);
 	if (acp_judge_plan_exit(a) == VERDICT_ALLOW) {
 		acp_answer_plan(a, request, true, out);
 		acp_request_drop(a, a->request_count - 1);

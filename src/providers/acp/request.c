@@ -61,9 +61,10 @@ void acp_question(struct acp *a, const struct rpc_message *m, int64_t now, struc
 
 /* ---- pending ones ---- */
 
-struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, json_t *kept, struct agent_out *out)
+struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, struct str tool, json_t *kept,
+	struct agent_out *out)
 {
-	size_t cost = state_cost(id) + json_dumpb(kept, NULL, 0, JSON_COMPACT) + LIMIT_AGENT_ID_BYTES;
+	size_t cost = state_cost(id) + json_dumpb(kept, NULL, 0, JSON_COMPACT) + state_cost(tool) + 32;
 	struct acp_request *request;
 
 	if (a->request_count == LIMIT_AGENT_REQUESTS || !acp_has_room(a, cost)) {
@@ -77,6 +78,7 @@ struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form 
 	request->form = form;
 	request->kept = kept;
 	state_text(&request->id, id);
+	state_text(&request->tool, tool);
 	state_text(&request->key, str_printf(out->arena, "request:%" PRId64, ++a->made));
 	a->has_content = true;
 	return request;
