@@ -162,14 +162,13 @@ static void give(struct session *s, struct str line)
 	(void)s->agent->driver->due(s->agent);
 }
 
+static const char initialized[] =
+	"{\"id\":1,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true,\"mcpCapabilities\":{\"http\":true},"
+	"\"sessionCapabilities\":{\"close\":{}}},\"_meta\":{\"steering\":{\"supported\":true}}}}";
+
 static void begin(struct session *s, uint8_t choice)
 {
-	static const char *const prologue[] = {
-		"{\"id\":1,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true,\"mcpCapabilities\":{\"http\":true},"
-		"\"sessionCapabilities\":{\"close\":{}}},\"_meta\":{\"steering\":{\"supported\":true}}}}",
-		"{\"id\":2,\"result\":{\"sessionId\":\"S1\"}}",
-		"!t",
-	};
+	static const char *const prologue[] = {initialized, "{\"id\":2,\"result\":{\"sessionId\":\"S1\"}}", "!t"};
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct agent_out out;
 	int steps = choice / 6 % 4;

@@ -442,10 +442,6 @@ void acp_order_select(struct acp *a, const struct agent_order *order, int64_t no
 		acp_refuse_order(out, order->key, CODE_invalid_request, "A turn runs, or another selection waits for the agent.");
 		return;
 	}
-	if (a->profile->is_fixed_at_start && (int64_t)order->runtime != a->runtime) {
-		acp_refuse_order(out, order->key, CODE_unknown_mode, "The runtime mode of this agent is fixed when it starts.");
-		return;
-	}
 	a->runtime_before = a->runtime;
 	a->interaction_before = a->interaction;
 	a->runtime = order->runtime;

@@ -39,9 +39,8 @@ static bool answers_by_itself(struct acp *a, const struct rpc_message *m, struct
 	return true;
 }
 
-void acp_question(struct acp *a, const struct rpc_message *m, int64_t now, struct agent_out *out)
+void acp_question(struct acp *a, const struct rpc_message *m, struct agent_out *out)
 {
-	(void)now;
 	if (m->id.n > LIMIT_AGENT_ID_BYTES) {
 		rpc_refuse(out, m->id, RPC_INVALID_PARAMS, "the id is too long");
 		return;
@@ -84,12 +83,11 @@ struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form 
 	return request;
 }
 
-void acp_request_tell(struct acp *a, const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
+void acp_request_tell(const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
 	struct agent_out *out)
 {
 	struct agent_event *event = agent_out_event(out, EVENT_REQUEST);
 
-	(void)a;
 	event->request = (struct agent_request){.key = str_dup(out->arena, request->key),
 		.kind = kind,
 		.item = str_dup(out->arena, request->tool),
@@ -157,7 +155,7 @@ static int answer(struct acp *a, const struct acp_request *request, const struct
 		acp_answer_plan(a, request, order->decision != DECISION_DECLINE, out);
 		return 0;
 	default:
-		return acp_answer_question(a, request, order, out);
+		return acp_answer_question(request, order, out);
 	}
 }
 
