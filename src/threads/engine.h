@@ -176,6 +176,8 @@ int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *even
 
 /* What a program said, fit to be stored and shown: no credentials, no control characters, at most so many. */
 struct str clean_text(struct arena *arena, struct str text, size_t max_chars);
+/* The body of an item with its long texts cut to head and tail. */
+struct str clip_body(struct arena *arena, struct str body);
 /* {"class","code","message","retryable"} */
 struct str failure_json(struct arena *arena, const struct agent_failure *failure);
 
