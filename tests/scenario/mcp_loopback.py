@@ -2,6 +2,7 @@
 import http.server
 import json
 import socket
+import sys
 import threading
 
 
@@ -32,6 +33,10 @@ class McpServer:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
+
+            def handle_error(self, request, client_address):
+                if not isinstance(sys.exc_info()[1], ConnectionError):
+                    super().handle_error(request, client_address)  # a client that went away is part of the story
 
         self.server = Server(("127.0.0.1", port), Handler)
         self.port = self.server.server_address[1]
