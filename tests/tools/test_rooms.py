@@ -14,10 +14,11 @@ MAY_USE = {
     "work": {"base", "store", "identity", "rules"},
     "agents": {"base"},
     "providers": {"base"},
+    "workspace": {"base"},
     "tools": {"base", "store", "identity", "rules", "work"},
     "http": {"base"},
     "mcp": {"base", "http"},
-    "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp"},
+    "server": {"base", "store", "identity", "rules", "work", "workspace", "tools", "http", "mcp"},
     "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers"},
 }
 
@@ -32,6 +33,7 @@ DOORS = {
     "tools": {"tools.h", "tool.h"},
     "agents": {"agents.h"},
     "providers": {"provider.h"},
+    "workspace": {"workspace.h"},
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
