@@ -28,6 +28,11 @@ static void feed(struct walk *walk, const void *bytes, size_t n)
 		abort(); /* fails only without memory */
 }
 
+static int too_many_bytes(struct walk *walk)
+{
+	return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d bytes.", LIMIT_DIGEST_BYTES);
+}
+
 static int check_limits(struct walk *walk)
 {
 	if (cancel_is_requested(walk->call->cancel))
@@ -36,9 +41,7 @@ static int check_limits(struct walk *walk)
 		return fault(walk->f, FAULT_TIMED_OUT, "Reading the folder took longer than %d s.", LIMIT_DIGEST_MS / 1000);
 	if (walk->files > LIMIT_DIGEST_FILES)
 		return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d files.", LIMIT_DIGEST_FILES);
-	if (walk->bytes > LIMIT_DIGEST_BYTES)
-		return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d bytes.", LIMIT_DIGEST_BYTES);
-	return 0;
+	return walk->bytes > LIMIT_DIGEST_BYTES ? too_many_bytes(walk) : 0;
 }
 
 /* Name, kind, mode and size, each with its length or of a fixed form, so that no two folders give the same stream. */
@@ -103,6 +106,8 @@ static int feed_one(struct walk *walk, int parent, const char *name, int level)
 	if (fstatat(parent, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
 		return fault_errno(walk->f, "look at", name);
 	feed_entry(walk, name, &about);
+	if (S_ISREG(about.st_mode) && about.st_size > LIMIT_DIGEST_BYTES - walk->bytes)
+		return too_many_bytes(walk);
 	if (S_ISREG(about.st_mode))
 		return feed_file(walk, parent, name);
 	if (S_ISLNK(about.st_mode))

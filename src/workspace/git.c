@@ -62,17 +62,16 @@ static int not_started(const struct program_end *end, struct failure *f)
 int git_try(const struct workspace_call *call, const struct git *git, const char *const *args,
 	struct program_end *end, struct failure *f)
 {
+	const char *index = git->index == NULL ? NULL : arena_printf(call->arena, "GIT_INDEX_FILE=%s", git->index);
+	const char *const env[] = {"GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=:", index, NULL};
 	struct program program = {
 		.argv = make_argv(call->arena, git, args),
-		.env = GIT_ARGS("GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=:"),
+		.env = env,
 		.input = -1,
 		.timeout_ms = git->timeout_ms == 0 ? LIMIT_GIT_MS : git->timeout_ms,
 		.max_out = LIMIT_GIT_OUTPUT_BYTES,
 	};
 
-	if (git->index != NULL)
-		program.env = GIT_ARGS("GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=:",
-			arena_printf(call->arena, "GIT_INDEX_FILE=%s", git->index));
 	if (git->input.p != NULL) {
 		program.input = program_input(git->input);
 		if (program.input < 0)

@@ -215,7 +215,7 @@ static int add_processes(struct list *list, struct str top, struct failure *f)
 				name[0] = '\0';
 			fclose(file);
 		}
-		add(list, LOSS_PROCESS, STR(""), str_printf(arena, "process %s (%.*s)", entry->d_name, STRF(chomp(str_of(name)))));
+		add(list, LOSS_PROCESS, STR(""), str_printf(arena, "%s (%.*s)", entry->d_name, STRF(chomp(str_of(name)))));
 	}
 	closedir(dir);
 	return 0;

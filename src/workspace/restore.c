@@ -77,9 +77,23 @@ static bool makes_room(const struct plan *plan, struct str path)
 	return false;
 }
 
-/* Something that is in neither tree stands at `path` or above it. */
-static bool is_in_the_way(const struct snapshot *s, const struct plan *plan, struct str path)
+/* git would clear a folder that must become a file, with what is ignored in it. */
+static int holds_untracked(const struct snapshot *s, struct str path, bool *out, struct failure *f)
 {
+	const char *pathspec = arena_printf(s->call->arena, ":(top,literal)%.*s", STRF(path));
+	struct str found;
+
+	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index},
+		    GIT_ARGS("ls-files", "-z", "-o", "--directory", "--", pathspec), &found, f) != 0)
+		return -1;
+	*out = found.n > 0;
+	return 0;
+}
+
+/* Does something that is in neither tree stand at `path`, above it or below it? */
+static int is_in_the_way(const struct snapshot *s, const struct plan *plan, struct str path, bool *out, struct failure *f)
+{
+	*out = false;
 	for (size_t i = 1; i <= path.n; i++) {
 		struct str part = {path.p, i};
 		struct stat about;
@@ -87,11 +101,26 @@ static bool is_in_the_way(const struct snapshot *s, const struct plan *plan, str
 		if (i < path.n && path.p[i] != '/')
 			continue;
 		if (lstat(arena_printf(s->call->arena, "%s/%.*s", s->top, STRF(part)), &about) != 0)
-			return false;
-		if (i == path.n || !S_ISDIR(about.st_mode))
-			return !makes_room(plan, part);
+			return 0;
+		if (i < path.n && S_ISDIR(about.st_mode))
+			continue;
+		*out = !makes_room(plan, part);
+		return *out || !S_ISDIR(about.st_mode) ? 0 : holds_untracked(s, part, out, f);
 	}
-	return false;
+	return 0;
+}
+
+static int find_kept(const struct snapshot *s, struct plan *plan, struct failure *f)
+{
+	for (size_t i = 0; i < plan->added_count; i++) {
+		bool in_the_way;
+
+		if (is_in_the_way(s, plan, plan->added[i], &in_the_way, f) != 0)
+			return -1;
+		if (in_the_way)
+			plan->kept[plan->kept_count++] = plan->added[i];
+	}
+	return 0;
 }
 
 /* The tree `then` without the paths that are kept as they are. */
@@ -126,11 +155,8 @@ static int restore(const struct snapshot *s, struct str ref, struct restored *ou
 	struct str then;
 
 	if (checkpoint_find(s->call, s->top, ref, &then, f) != 0 || snapshot_tree(s, &done.before, f) != 0 ||
-		list_changes(s, done.before, then, &plan, f) != 0)
+		list_changes(s, done.before, then, &plan, f) != 0 || find_kept(s, &plan, f) != 0)
 		return -1;
-	for (size_t i = 0; i < plan.added_count; i++)
-		if (is_in_the_way(s, &plan, plan.added[i]))
-			plan.kept[plan.kept_count++] = plan.added[i];
 	if (plan.kept_count > 0 && leave_out(s, &plan, &then, f) != 0)
 		return -1;
 	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index},
