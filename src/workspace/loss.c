@@ -141,15 +141,16 @@ static int add_stashes(struct list *list, const char *top, struct str prefix, st
 static int add_commits(struct list *list, const char *top, struct str prefix, struct str branch, bool is_submodule,
 	struct failure *f)
 {
-	const char *exclude = arena_printf(list->call->arena, "--exclude=%.*s", STRF(branch));
+	/* Without a branch: a name that no branch has. */
+	const char *exclude = arena_printf(list->call->arena, "--exclude=%.*s", STRF(branch.n > 0 ? branch : STR("/")));
 
 	/* The repository of a submodule goes with the work tree, so its own branches save nothing. */
 	if (is_submodule)
 		return add_lines(list, LOSS_COMMIT, prefix, top,
 			GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "--branches", "HEAD", "--not", "--remotes"), f);
 	return add_lines(list, LOSS_COMMIT, prefix, top,
-		GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "HEAD", "--not", branch.n > 0 ? exclude : "--exclude=/",
-			"--branches", "--tags", "--remotes"),
+		GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "HEAD", "--not", exclude, "--branches", "--tags",
+			"--remotes"),
 		f);
 }
 

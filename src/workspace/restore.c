@@ -5,7 +5,8 @@
  * where the checkpoint wants to put something there, that part of the checkpoint is left out and told. */
 #include "workspace/private.h"
 
-#include <errno.h>
+#include "base/limits.h"
+
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -159,7 +160,7 @@ static int restore(const struct snapshot *s, struct str ref, struct restored *ou
 		return -1;
 	if (plan.kept_count > 0 && leave_out(s, &plan, &then, f) != 0)
 		return -1;
-	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index},
+	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index, .timeout_ms = LIMIT_CHECKOUT_MS},
 		    GIT_ARGS("read-tree", "-m", "-u", str_z(arena, done.before), str_z(arena, then)), NULL, f) != 0 ||
 		tree_compare(s->call, s->top, done.before, then, &done.files, f) != 0)
 		return -1;

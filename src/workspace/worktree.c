@@ -172,7 +172,7 @@ static int claim_path(const struct workspace_call *call, struct str path, struct
 static int check_out(const struct workspace_call *call, const char *top, const struct worktree *tree, struct str base,
 	struct failure *f)
 {
-	struct git git = {.path = top};
+	struct git git = {.path = top, .timeout_ms = LIMIT_CHECKOUT_MS};
 	struct program_end end;
 	const char *key = arena_printf(call->arena, "branch.%.*s.gh-merge-base", STRF(tree->branch));
 

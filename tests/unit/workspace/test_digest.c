@@ -103,7 +103,7 @@ static void what_was_not_read_whole_has_no_digest(void **state)
 	assert_int_equal(digest_take(&p->call, in(p, "f"), &digest, &p->f), -1);
 	assert_cause(p, "too_large");
 	assert_int_equal(digest_take(&p->call, in(p, "gone"), &digest, &p->f), -1);
-	failure_init(&p->f, p->arena);
+	assert_cause(p, "folder_missing");
 	run(p, "rm -r f; mkdir f; echo 1 > f/a");
 	cancel_request(cancel);
 	p->call.cancel = cancel;

@@ -72,6 +72,7 @@ static void what_is_in_the_way_is_told(void **state)
 
 	run(p, "echo file > data/scratch");
 	assert_int_equal(scratch_create(&p->call, in(p, "data"), STR("t"), STR(THREAD), NOW, &path, &p->f), -1);
+	assert_cause(p, "path_taken");
 	assert_string_equal(run(p, "cat data/scratch"), "file");
 }
 
