@@ -15,8 +15,8 @@ static bool is_separator(char c)
 	return c == '/' || c == '-' || c == '_';
 }
 
-/* Separators stand between plain characters only; a run with a slash becomes one slash, so that no part begins or
- * ends with one. */
+/* Separators stand between plain characters only; a run with a slash becomes one slash, so that no
+ * part begins or ends with one. */
 static size_t add_separators(char *out, size_t n, const char *run, size_t count)
 {
 	if (n == 0)
@@ -61,7 +61,8 @@ bool branch_is_temporary(struct str branch)
 	if (!str_starts(branch, STR(TEMPORARY)) || branch.n != sizeof(TEMPORARY) - 1 + 8)
 		return false;
 	for (size_t i = sizeof(TEMPORARY) - 1; i < branch.n; i++)
-		if (!(branch.p[i] >= '0' && branch.p[i] <= '9') && !(branch.p[i] >= 'a' && branch.p[i] <= 'f'))
+		if (!(branch.p[i] >= '0' && branch.p[i] <= '9') &&
+			!(branch.p[i] >= 'a' && branch.p[i] <= 'f'))
 			return false;
 	return true;
 }

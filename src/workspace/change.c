@@ -20,7 +20,8 @@ static int64_t next_count(struct str *rest)
 	return str_to_int(word, &count) ? count : -1;
 }
 
-/* First every file as ":modes ids LETTER", path; then in the same order "additions<tab>deletions<tab>path". */
+/* First every file as ":modes ids LETTER", path; then in the same order
+ * "additions<tab>deletions<tab>path". */
 static void read_changes(struct arena *arena, struct str text, struct file_changes *out)
 {
 	struct file_change *rows = ARENA_ARRAY(arena, struct file_change, LIMIT_CHECKPOINT_FILES);
@@ -39,17 +40,20 @@ static void read_changes(struct arena *arena, struct str text, struct file_chang
 			rows[counted++].deletions = next_count(&piece);
 		}
 	}
-	*out = (struct file_changes){rows, listed < LIMIT_CHECKPOINT_FILES ? listed : LIMIT_CHECKPOINT_FILES, listed};
+	*out = (struct file_changes){
+		rows, listed < LIMIT_CHECKPOINT_FILES ? listed : LIMIT_CHECKPOINT_FILES, listed};
 }
 
-int tree_compare(const struct workspace_call *call, const char *path, struct str before, struct str after,
-	struct file_changes *out, struct failure *f)
+int tree_compare(const struct workspace_call *call, const char *path, struct str before,
+	struct str after, struct file_changes *out, struct failure *f)
 {
 	struct str text;
 
 	if (git_run(call, &(struct git){.path = path},
-		    GIT_ARGS("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
-			    "--ignore-submodules=none", "--end-of-options", str_z(call->arena, before), str_z(call->arena, after)),
+		    GIT_ARGS("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames",
+			    "--no-ext-diff", "--no-textconv", "--ignore-submodules=none",
+			    "--end-of-options", str_z(call->arena, before),
+			    str_z(call->arena, after)),
 		    &text, f) != 0)
 		return -1;
 	read_changes(call->arena, text, out);

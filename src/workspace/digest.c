@@ -30,26 +30,31 @@ static void feed(struct walk *walk, const void *bytes, size_t n)
 
 static int too_many_bytes(struct walk *walk)
 {
-	return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d bytes.", LIMIT_DIGEST_BYTES);
+	return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d bytes.",
+		LIMIT_DIGEST_BYTES);
 }
 
 static int check_limits(struct walk *walk)
 {
 	if (cancel_is_requested(walk->call->cancel))
-		return fault(walk->f, FAULT_CANCELLED, "It was asked to stop while it read a folder.");
+		return fault(
+			walk->f, FAULT_CANCELLED, "It was asked to stop while it read a folder.");
 	if (clock_mono_ms() > walk->until)
-		return fault(walk->f, FAULT_TIMED_OUT, "Reading the folder took longer than %d s.", LIMIT_DIGEST_MS / 1000);
+		return fault(walk->f, FAULT_TIMED_OUT, "Reading the folder took longer than %d s.",
+			LIMIT_DIGEST_MS / 1000);
 	if (walk->files > LIMIT_DIGEST_FILES)
-		return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d files.", LIMIT_DIGEST_FILES);
+		return fault(walk->f, FAULT_TOO_LARGE, "The folder holds more than %d files.",
+			LIMIT_DIGEST_FILES);
 	return walk->bytes > LIMIT_DIGEST_BYTES ? too_many_bytes(walk) : 0;
 }
 
-/* Name, kind, mode and size, each with its length or of a fixed form, so that no two folders give the same stream. */
+/* Name, kind, mode and size, each with its length or of a fixed form, so that no two folders give
+ * the same stream. */
 static void feed_entry(struct walk *walk, const char *name, const struct stat *about)
 {
 	bool is_dir = S_ISDIR(about->st_mode);
-	const char *head = arena_printf(walk->call->arena, "%s%c%o %lld", name, '\0', (unsigned)about->st_mode,
-		is_dir ? 0LL : (long long)about->st_size);
+	const char *head = arena_printf(walk->call->arena, "%s%c%o %lld", name, '\0',
+		(unsigned)about->st_mode, is_dir ? 0LL : (long long)about->st_size);
 
 	feed(walk, head, strlen(name) + 1 + strlen(head + strlen(name) + 1) + 1);
 }
@@ -115,7 +120,8 @@ static int feed_one(struct walk *walk, int parent, const char *name, int level)
 	if (!S_ISDIR(about.st_mode))
 		return 0;
 	if (level == LIMIT_DIGEST_LEVELS)
-		return fault(walk->f, FAULT_TOO_LARGE, "Folders are nested more than %d levels.", LIMIT_DIGEST_LEVELS);
+		return fault(walk->f, FAULT_TOO_LARGE, "Folders are nested more than %d levels.",
+			LIMIT_DIGEST_LEVELS);
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return fault_errno(walk->f, "read the folder", name);
@@ -126,7 +132,8 @@ static int feed_one(struct walk *walk, int parent, const char *name, int level)
 
 static int is_wanted(const struct dirent *entry)
 {
-	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, ".git") != 0;
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+	       strcmp(entry->d_name, ".git") != 0;
 }
 
 /* Not alphasort(): the order must not depend on the locale. */
@@ -154,7 +161,8 @@ static int walk_folder(struct walk *walk, int fd, int level)
 	return result;
 }
 
-static int take_by_walk(const struct workspace_call *call, const char *path, struct str *out, struct failure *f)
+static int take_by_walk(
+	const struct workspace_call *call, const char *path, struct str *out, struct failure *f)
 {
 	struct walk walk = {.call = call, .f = f, .until = clock_mono_ms() + LIMIT_DIGEST_MS};
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), result;
@@ -170,11 +178,13 @@ static int take_by_walk(const struct workspace_call *call, const char *path, str
 		abort();
 	EVP_MD_CTX_free(walk.hash);
 	if (result == 0)
-		*out = str_join(call->arena, STR("folder:"), hex(call->arena, digest, sizeof(digest)));
+		*out = str_join(
+			call->arena, STR("folder:"), hex(call->arena, digest, sizeof(digest)));
 	return result;
 }
 
-int digest_take(const struct workspace_call *call, struct str path, struct str *out, struct failure *f)
+int digest_take(
+	const struct workspace_call *call, struct str path, struct str *out, struct failure *f)
 {
 	struct snapshot snapshot;
 	int result;
@@ -192,15 +202,17 @@ int digest_take(const struct workspace_call *call, struct str path, struct str *
 static bool is_tree(struct str digest)
 {
 	for (size_t i = 0; i < digest.n; i++)
-		if (!(digest.p[i] >= '0' && digest.p[i] <= '9') && !(digest.p[i] >= 'a' && digest.p[i] <= 'f'))
+		if (!(digest.p[i] >= '0' && digest.p[i] <= '9') &&
+			!(digest.p[i] >= 'a' && digest.p[i] <= 'f'))
 			return false;
 	return digest.n > 0;
 }
 
-int digest_compare(const struct workspace_call *call, struct str path, struct str before, struct str after,
-	struct file_changes *out, struct failure *f)
+int digest_compare(const struct workspace_call *call, struct str path, struct str before,
+	struct str after, struct file_changes *out, struct failure *f)
 {
 	if (!is_tree(before) || !is_tree(after))
-		return fault(f, FAULT_NOT_A_WORKTREE, "Only digests of a work tree tell which files differ.");
+		return fault(f, FAULT_NOT_A_WORKTREE,
+			"Only digests of a work tree tell which files differ.");
 	return tree_compare(call, str_z(call->arena, path), before, after, out, f);
 }

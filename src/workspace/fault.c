@@ -36,9 +36,11 @@ int fault_errno(struct failure *f, const char *doing, const char *path)
 	if (errno == EACCES || errno == EPERM || errno == EROFS)
 		return fault(f, FAULT_NOT_PERMITTED, "It is not permitted to %s %s.", doing, path);
 	if (errno == ENOENT)
-		return fault(f, FAULT_FOLDER_MISSING, "It is not possible to %s %s: it does not exist.", doing, path);
+		return fault(f, FAULT_FOLDER_MISSING,
+			"It is not possible to %s %s: it does not exist.", doing, path);
 	if (errno == ENOTDIR || errno == EEXIST)
-		return fault(f, FAULT_PATH_TAKEN, "It is not possible to %s %s: something else is there.", doing, path);
+		return fault(f, FAULT_PATH_TAKEN,
+			"It is not possible to %s %s: something else is there.", doing, path);
 	return fail_errno(f, "%s %s", doing, path);
 }
 

@@ -56,7 +56,8 @@ struct str name_part(struct arena *arena, struct str id)
 	char *p = arena_copy(arena, id.p, id.n);
 
 	for (size_t i = 0; i < id.n; i++) {
-		bool is_plain = (p[i] >= 'a' && p[i] <= 'z') || (p[i] >= 'A' && p[i] <= 'Z') || (p[i] >= '0' && p[i] <= '9');
+		bool is_plain = (p[i] >= 'a' && p[i] <= 'z') || (p[i] >= 'A' && p[i] <= 'Z') ||
+		                (p[i] >= '0' && p[i] <= '9');
 
 		if (!is_plain && p[i] != '-')
 			p[i] = '_';

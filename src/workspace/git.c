@@ -6,18 +6,22 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* What holds for every command: no hook, daemon or house-keeping of the user runs, and a commit of ours needs no
- * configuration. */
-static const char *const settings[] = {"core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0",
-	"maintenance.auto=false", "user.name=dais", "user.email=dais@localhost", "advice.addEmbeddedRepo=false"};
-/* What would make a private index differ from the files: bits that hide changes, and parts kept elsewhere. */
+/* What holds for every command: no hook, daemon or house-keeping of the user runs, and a commit of
+ * ours needs no configuration. */
+static const char *const settings[] = {"core.hooksPath=/dev/null", "core.fsmonitor=false",
+	"gc.auto=0", "maintenance.auto=false", "user.name=dais", "user.email=dais@localhost",
+	"advice.addEmbeddedRepo=false"};
+/* What would make a private index differ from the files: bits that hide changes, and parts kept
+ * elsewhere. */
 static const char *const index_settings[] = {"core.ignoreStat=false", "core.splitIndex=false",
-	"core.sparseCheckout=false", "index.sparse=false", "core.safecrlf=false", "core.untrackedCache=false", "submodule.recurse=false"};
+	"core.sparseCheckout=false", "index.sparse=false", "core.safecrlf=false",
+	"core.untrackedCache=false", "submodule.recurse=false"};
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 #define INDEX_SETTINGS (sizeof(index_settings) / sizeof(index_settings[0]))
 
-static const char *const *make_argv(struct arena *arena, const struct git *git, const char *const *args)
+static const char *const *make_argv(
+	struct arena *arena, const struct git *git, const char *const *args)
 {
 	size_t n = 0, argc = 0;
 	const char **argv;
@@ -41,12 +45,14 @@ static const char *const *make_argv(struct arena *arena, const struct git *git, 
 	return argv;
 }
 
-static int stopped(const struct git *git, enum program_stop stop, const char *command, struct failure *f)
+static int stopped(
+	const struct git *git, enum program_stop stop, const char *command, struct failure *f)
 {
 	if (stop == STOP_CANCELLED)
 		return fault(f, FAULT_CANCELLED, "It was asked to stop during git %s.", command);
 	if (stop == STOP_TOO_LONG)
-		return fault(f, FAULT_TOO_LARGE, "git %s answered more than %d bytes.", command, LIMIT_GIT_OUTPUT_BYTES);
+		return fault(f, FAULT_TOO_LARGE, "git %s answered more than %d bytes.", command,
+			LIMIT_GIT_OUTPUT_BYTES);
 	return fault(f, FAULT_TIMED_OUT, "git %s took longer than %lld s.", command,
 		(long long)(git->timeout_ms == 0 ? LIMIT_GIT_MS : git->timeout_ms) / 1000);
 }
@@ -54,7 +60,8 @@ static int stopped(const struct git *git, enum program_stop stop, const char *co
 static int not_started(const struct program_end *end, struct failure *f)
 {
 	if (end->start_error == ENOENT || end->start_error == EACCES)
-		return fault(f, FAULT_GIT_MISSING, "The program git was not found on the PATH of the server.");
+		return fault(f, FAULT_GIT_MISSING,
+			"The program git was not found on the PATH of the server.");
 	errno = end->start_error;
 	return fault_errno(f, "start", "git");
 }
@@ -62,8 +69,11 @@ static int not_started(const struct program_end *end, struct failure *f)
 int git_try(const struct workspace_call *call, const struct git *git, const char *const *args,
 	struct program_end *end, struct failure *f)
 {
-	const char *index = git->index == NULL ? NULL : arena_printf(call->arena, "GIT_INDEX_FILE=%s", git->index);
-	const char *const env[] = {"GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=:", index, NULL};
+	const char *index = git->index == NULL
+	                            ? NULL
+	                            : arena_printf(call->arena, "GIT_INDEX_FILE=%s", git->index);
+	const char *const env[] = {"GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_EDITOR=:", index, NULL};
 	struct program program = {
 		.argv = make_argv(call->arena, git, args),
 		.env = env,
@@ -87,8 +97,8 @@ int git_try(const struct workspace_call *call, const struct git *git, const char
 	return 0;
 }
 
-int git_run(const struct workspace_call *call, const struct git *git, const char *const *args, struct str *out,
-	struct failure *f)
+int git_run(const struct workspace_call *call, const struct git *git, const char *const *args,
+	struct str *out, struct failure *f)
 {
 	struct program_end end;
 
@@ -111,14 +121,18 @@ int git_fault(const struct git *git, const struct program_end *end, struct failu
 	struct str complaint = git_complaint(f->arena, end->err);
 
 	if (complaint.n == 0)
-		complaint = str_printf(f->arena, "it ended with %s %d", end->exit_code < 0 ? "signal" : "exit code",
+		complaint = str_printf(f->arena, "it ended with %s %d",
+			end->exit_code < 0 ? "signal" : "exit code",
 			end->exit_code < 0 ? end->signal : end->exit_code);
 	if (says(end, "No space left on device") || says(end, "Disk quota exceeded"))
 		return fault(f, FAULT_DISK_FULL, "No space is left: %.*s", STRF(complaint));
 	if (git->is_remote)
-		return fault(f, FAULT_FETCH_FAILED, "origin could not be fetched from: %.*s", STRF(complaint));
-	if (says(end, "not a git repository") || says(end, "cannot change to") || says(end, "must be run in a work tree"))
-		return fault(f, FAULT_REPOSITORY_MISSING, "%s is not inside a work tree of git.", git->path);
+		return fault(f, FAULT_FETCH_FAILED, "origin could not be fetched from: %.*s",
+			STRF(complaint));
+	if (says(end, "not a git repository") || says(end, "cannot change to") ||
+		says(end, "must be run in a work tree"))
+		return fault(f, FAULT_REPOSITORY_MISSING, "%s is not inside a work tree of git.",
+			git->path);
 	if (says(end, "Permission denied") || says(end, "Read-only file system"))
 		return fault(f, FAULT_NOT_PERMITTED, "It is not permitted: %.*s", STRF(complaint));
 	return fault(f, FAULT_GIT_FAILED, "git refused: %.*s", STRF(complaint));
@@ -139,7 +153,9 @@ static void drop_user(struct buf *out)
 
 		if (memcmp(out->p + i, "://", 3) != 0)
 			continue;
-		for (size_t k = at; k < out->n && out->p[k] != '/' && out->p[k] != ' ' && out->p[k] != '\''; k++)
+		for (size_t k = at;
+			k < out->n && out->p[k] != '/' && out->p[k] != ' ' && out->p[k] != '\'';
+			k++)
 			if (out->p[k] == '@')
 				end = k + 1;
 		memmove(out->p + at, out->p + end, out->n - end);
@@ -172,9 +188,11 @@ static struct str make_presentable(struct arena *arena, struct str line)
 	line = show_bytes(arena, line);
 	buf_init(&out, arena, SIZE_MAX);
 	for (size_t i = 0; i < line.n; i++)
-		buf_add_char(&out, (unsigned char)line.p[i] < ' ' || line.p[i] == 0x7f ? ' ' : line.p[i]);
+		buf_add_char(&out,
+			(unsigned char)line.p[i] < ' ' || line.p[i] == 0x7f ? ' ' : line.p[i]);
 	drop_user(&out);
-	out.n = out.n > LIMIT_COMPLAINT_BYTES ? utf8_cut(buf_str(&out), LIMIT_COMPLAINT_BYTES) : out.n;
+	out.n = out.n > LIMIT_COMPLAINT_BYTES ? utf8_cut(buf_str(&out), LIMIT_COMPLAINT_BYTES)
+	                                      : out.n;
 	return str_trim(buf_str(&out));
 }
 
@@ -189,7 +207,8 @@ struct str git_complaint(struct arena *arena, struct str err)
 		size_t used = line.n + (end != NULL);
 
 		/* What follows a verdict of a fetch is general advice; so are hints. */
-		if (is_verdict(line) || (!has_verdict && line.n > 0 && !str_starts(line, STR("hint:"))))
+		if (is_verdict(line) ||
+			(!has_verdict && line.n > 0 && !str_starts(line, STR("hint:"))))
 			found = line;
 		has_verdict = has_verdict || is_verdict(line);
 		err = (struct str){err.p + used, err.n - used};
@@ -212,6 +231,7 @@ bool next_piece(struct str *rest, struct str *piece)
 		return false;
 	end = memchr(rest->p, '\0', rest->n);
 	*piece = (struct str){rest->p, end == NULL ? rest->n : (size_t)(end - rest->p)};
-	*rest = (struct str){rest->p + piece->n + (end != NULL), rest->n - piece->n - (end != NULL)};
+	*rest = (struct str){
+		rest->p + piece->n + (end != NULL), rest->n - piece->n - (end != NULL)};
 	return true;
 }

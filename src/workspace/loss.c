@@ -1,8 +1,8 @@
 /* What the removal of a work tree would lose, and the removal.
  *
  * 1. Whatever cannot be looked at is a failure, never "nothing".
- * 2. A force names what will go: it carries the token of the list that its giver saw, and the list is made again
- *    right before the removal. */
+ * 2. A force names what will go: it carries the token of the list that its giver saw, and the list
+ * is made again right before the removal. */
 #include "workspace/private.h"
 
 #include "base/id.h"
@@ -56,12 +56,14 @@ static int add_files(struct list *list, const char *top, struct str prefix, stru
 	struct str rest, entry;
 
 	if (git_run(list->call, &(struct git){.path = top},
-		    GIT_ARGS("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignored=traditional", "--no-renames",
-			    "--ignore-submodules=none"),
+		    GIT_ARGS("status", "--porcelain=v1", "-z", "--untracked-files=normal",
+			    "--ignored=traditional", "--no-renames", "--ignore-submodules=none"),
 		    &rest, f) != 0)
 		return -1;
 	while (next_piece(&rest, &entry)) {
-		enum loss_kind kind = entry.p[0] == '?' ? LOSS_UNTRACKED : entry.p[0] == '!' ? LOSS_IGNORED : LOSS_MODIFIED;
+		enum loss_kind kind = entry.p[0] == '?'   ? LOSS_UNTRACKED
+		                      : entry.p[0] == '!' ? LOSS_IGNORED
+		                                          : LOSS_MODIFIED;
 
 		if (entry.n > 3)
 			add(list, kind, prefix, (struct str){entry.p + 3, entry.n - 3});
@@ -69,19 +71,23 @@ static int add_files(struct list *list, const char *top, struct str prefix, stru
 	return 0;
 }
 
-/* Files that the index is told not to look at: status says nothing of them. Whether they differ is not asked. */
+/* Files that the index is told not to look at: status says nothing of them. Whether they differ is
+ * not asked. */
 static int add_hidden(struct list *list, const char *top, struct str prefix, struct failure *f)
 {
 	struct str rest, entry;
 
-	if (git_run(list->call, &(struct git){.path = top}, GIT_ARGS("ls-files", "-v", "-z"), &rest, f) != 0)
+	if (git_run(list->call, &(struct git){.path = top}, GIT_ARGS("ls-files", "-v", "-z"), &rest,
+		    f) != 0)
 		return -1;
 	while (next_piece(&rest, &entry)) {
 		struct stat about;
 
 		if (entry.n < 3 || !(entry.p[0] == 'S' || (entry.p[0] >= 'a' && entry.p[0] <= 'z')))
 			continue;
-		if (lstat(arena_printf(list->call->arena, "%s/%.*s", top, (int)entry.n - 2, entry.p + 2), &about) == 0)
+		if (lstat(arena_printf(
+				  list->call->arena, "%s/%.*s", top, (int)entry.n - 2, entry.p + 2),
+			    &about) == 0)
 			add(list, LOSS_MODIFIED, prefix, (struct str){entry.p + 2, entry.n - 2});
 	}
 	return 0;
@@ -89,8 +95,8 @@ static int add_hidden(struct list *list, const char *top, struct str prefix, str
 
 /* ---- commits and stashes ---- */
 
-static int add_lines(struct list *list, enum loss_kind kind, struct str prefix, const char *top, const char *const *args,
-	struct failure *f)
+static int add_lines(struct list *list, enum loss_kind kind, struct str prefix, const char *top,
+	const char *const *args, struct failure *f)
 {
 	struct str rest, line;
 
@@ -101,21 +107,25 @@ static int add_lines(struct list *list, enum loss_kind kind, struct str prefix, 
 	return 0;
 }
 
-static int has_head(const struct workspace_call *call, const char *top, bool *out, struct failure *f)
+static int has_head(
+	const struct workspace_call *call, const char *top, bool *out, struct failure *f)
 {
 	struct program_end end;
 
-	if (git_try(call, &(struct git){.path = top}, GIT_ARGS("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), &end, f) != 0)
+	if (git_try(call, &(struct git){.path = top},
+		    GIT_ARGS("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), &end, f) != 0)
 		return -1;
 	*out = end.exit_code == 0;
 	return 0;
 }
 
-static int branch_now(const struct workspace_call *call, const char *top, struct str *out, struct failure *f)
+static int branch_now(
+	const struct workspace_call *call, const char *top, struct str *out, struct failure *f)
 {
 	struct program_end end;
 
-	if (git_try(call, &(struct git){.path = top}, GIT_ARGS("symbolic-ref", "--quiet", "HEAD"), &end, f) != 0)
+	if (git_try(call, &(struct git){.path = top}, GIT_ARGS("symbolic-ref", "--quiet", "HEAD"),
+		    &end, f) != 0)
 		return -1;
 	*out = chomp(end.out);
 	if (str_starts(*out, STR("refs/heads/")))
@@ -124,13 +134,15 @@ static int branch_now(const struct workspace_call *call, const char *top, struct
 }
 
 /* A stash is kept by the repository, but says only in its text what it belongs to. */
-static int add_stashes(struct list *list, const char *top, struct str prefix, struct str branch, struct failure *f)
+static int add_stashes(
+	struct list *list, const char *top, struct str prefix, struct str branch, struct failure *f)
 {
 	struct str rest, line;
 	struct str wip = str_printf(list->call->arena, "WIP on %.*s: ", STRF(branch));
 	struct str on = str_printf(list->call->arena, "On %.*s: ", STRF(branch));
 
-	if (git_run(list->call, &(struct git){.path = top}, GIT_ARGS("stash", "list", "-z", "--format=%gs"), &rest, f) != 0)
+	if (git_run(list->call, &(struct git){.path = top},
+		    GIT_ARGS("stash", "list", "-z", "--format=%gs"), &rest, f) != 0)
 		return -1;
 	while (next_piece(&rest, &line))
 		if (str_starts(line, wip) || str_starts(line, on))
@@ -138,19 +150,23 @@ static int add_stashes(struct list *list, const char *top, struct str prefix, st
 	return 0;
 }
 
-static int add_commits(struct list *list, const char *top, struct str prefix, struct str branch, bool is_submodule,
-	struct failure *f)
+static int add_commits(struct list *list, const char *top, struct str prefix, struct str branch,
+	bool is_submodule, struct failure *f)
 {
 	/* Without a branch: a name that no branch has. */
-	const char *exclude = arena_printf(list->call->arena, "--exclude=%.*s", STRF(branch.n > 0 ? branch : STR("/")));
+	const char *exclude = arena_printf(
+		list->call->arena, "--exclude=%.*s", STRF(branch.n > 0 ? branch : STR("/")));
 
-	/* The repository of a submodule goes with the work tree, so its own branches save nothing. */
+	/* The repository of a submodule goes with the work tree, so its own branches save nothing.
+	 */
 	if (is_submodule)
 		return add_lines(list, LOSS_COMMIT, prefix, top,
-			GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "--branches", "HEAD", "--not", "--remotes"), f);
+			GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "--branches",
+				"HEAD", "--not", "--remotes"),
+			f);
 	return add_lines(list, LOSS_COMMIT, prefix, top,
-		GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "HEAD", "--not", exclude, "--branches", "--tags",
-			"--remotes"),
+		GIT_ARGS("log", "-z", "--no-show-signature", "--format=%h %s", "HEAD", "--not",
+			exclude, "--branches", "--tags", "--remotes"),
 		f);
 }
 
@@ -175,7 +191,8 @@ static void add_states(struct list *list, const char *git_dir, struct str prefix
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		struct stat about;
 
-		if (lstat(arena_printf(list->call->arena, "%s/%s", git_dir, states[i].file), &about) == 0)
+		if (lstat(arena_printf(list->call->arena, "%s/%s", git_dir, states[i].file),
+			    &about) == 0)
 			add(list, states[i].kind, prefix, str_of(states[i].what));
 	}
 }
@@ -206,9 +223,11 @@ static int add_processes(struct list *list, struct str top, struct failure *f)
 		char name[64] = "?";
 		FILE *file;
 
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || atoi(entry->d_name) == getpid())
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+			atoi(entry->d_name) == getpid())
 			continue;
-		if (!process_is_in(arena, entry->d_name, "cwd", top) && !process_is_in(arena, entry->d_name, "exe", top))
+		if (!process_is_in(arena, entry->d_name, "cwd", top) &&
+			!process_is_in(arena, entry->d_name, "exe", top))
 			continue;
 		file = fopen(arena_printf(arena, "/proc/%s/comm", entry->d_name), "re");
 		if (file != NULL) {
@@ -216,7 +235,8 @@ static int add_processes(struct list *list, struct str top, struct failure *f)
 				name[0] = '\0';
 			fclose(file);
 		}
-		add(list, LOSS_PROCESS, STR(""), str_printf(arena, "%s (%.*s)", entry->d_name, STRF(chomp(str_of(name)))));
+		add(list, LOSS_PROCESS, STR(""),
+			str_printf(arena, "%s (%.*s)", entry->d_name, STRF(chomp(str_of(name)))));
 	}
 	closedir(dir);
 	return 0;
@@ -226,12 +246,14 @@ static int add_processes(struct list *list, struct str top, struct failure *f)
 
 static int look(struct list *list, struct str top, struct str prefix, int level, struct failure *f);
 
-static int look_into_submodules(struct list *list, const char *top, struct str prefix, int level, struct failure *f)
+static int look_into_submodules(
+	struct list *list, const char *top, struct str prefix, int level, struct failure *f)
 {
 	struct arena *arena = list->call->arena;
 	struct str rest, entry;
 
-	if (git_run(list->call, &(struct git){.path = top}, GIT_ARGS("ls-files", "-s", "-z"), &rest, f) != 0)
+	if (git_run(list->call, &(struct git){.path = top}, GIT_ARGS("ls-files", "-s", "-z"), &rest,
+		    f) != 0)
 		return -1;
 	while (next_piece(&rest, &entry)) {
 		const char *tab = memchr(entry.p, '\t', entry.n);
@@ -245,8 +267,11 @@ static int look_into_submodules(struct list *list, const char *top, struct str p
 		if (lstat(arena_printf(arena, "%s/.git", inside.p), &about) != 0)
 			continue; /* not checked out: empty */
 		if (level == LIMIT_SUBMODULE_LEVELS)
-			return fault(f, FAULT_TOO_LARGE, "Submodules are nested more than %d levels.", LIMIT_SUBMODULE_LEVELS);
-		if (look(list, inside, str_printf(arena, "%.*s%.*s/", STRF(prefix), STRF(path)), level + 1, f) != 0)
+			return fault(f, FAULT_TOO_LARGE,
+				"Submodules are nested more than %d levels.",
+				LIMIT_SUBMODULE_LEVELS);
+		if (look(list, inside, str_printf(arena, "%.*s%.*s/", STRF(prefix), STRF(path)),
+			    level + 1, f) != 0)
 			return -1;
 	}
 	return 0;
@@ -264,7 +289,8 @@ static int look(struct list *list, struct str path, struct str prefix, int level
 	top = str_z(list->call->arena, repository.top);
 	add_states(list, str_z(list->call->arena, repository.git_dir), prefix);
 	if (add_files(list, top, prefix, f) != 0 || add_hidden(list, top, prefix, f) != 0 ||
-		has_head(list->call, top, &commits, f) != 0 || branch_now(list->call, top, &branch, f) != 0)
+		has_head(list->call, top, &commits, f) != 0 ||
+		branch_now(list->call, top, &branch, f) != 0)
 		return -1;
 	if (commits && add_commits(list, top, prefix, branch, level > 0, f) != 0)
 		return -1;
@@ -273,7 +299,8 @@ static int look(struct list *list, struct str path, struct str prefix, int level
 	return look_into_submodules(list, top, prefix, level, f);
 }
 
-int worktree_losses(const struct workspace_call *call, struct str path, struct losses *out, struct failure *f)
+int worktree_losses(
+	const struct workspace_call *call, struct str path, struct losses *out, struct failure *f)
 {
 	struct list list = {.call = call};
 	struct repository repository;
@@ -282,7 +309,8 @@ int worktree_losses(const struct workspace_call *call, struct str path, struct l
 		return -1;
 	list.rows = ARENA_ARRAY(call->arena, struct loss, LIMIT_LOSSES);
 	buf_init(&list.all, call->arena, SIZE_MAX);
-	if (add_processes(&list, repository.top, f) != 0 || look(&list, repository.top, STR(""), 0, f) != 0)
+	if (add_processes(&list, repository.top, f) != 0 ||
+		look(&list, repository.top, STR(""), 0, f) != 0)
 		return -1;
 	*out = (struct losses){list.rows, list.n, list.total, STR_NONE};
 	if (list.total > 0)
@@ -307,17 +335,18 @@ static int refuse(struct failure *f, struct str path, const struct losses *losse
 		jw_object_end(&w);
 	}
 	jw_array_end(&w);
-	(void)fault(f, FAULT_WOULD_LOSE, "%.*s holds what exists nowhere else: %zu %s.", STRF(path), losses->total,
-		losses->total == 1 ? "thing" : "things");
+	(void)fault(f, FAULT_WOULD_LOSE, "%.*s holds what exists nowhere else: %zu %s.", STRF(path),
+		losses->total, losses->total == 1 ? "thing" : "things");
 	fail_detail_raw(f, "losses", buf_str(&text));
 	fail_detail_int(f, "total", (int64_t)losses->total);
 	fail_detail_str(f, "token", losses->token);
 	return -1;
 }
 
-/* Without a force git looks once more itself. It removes no submodules without one, though these were looked into. */
-static int take_away(const struct workspace_call *call, const char *common_dir, const char *path, bool by_force,
-	struct failure *f)
+/* Without a force git looks once more itself. It removes no submodules without one, though these
+ * were looked into. */
+static int take_away(const struct workspace_call *call, const char *common_dir, const char *path,
+	bool by_force, struct failure *f)
 {
 	struct git git = {.path = common_dir};
 	struct program_end end;
@@ -330,17 +359,19 @@ static int take_away(const struct workspace_call *call, const char *common_dir, 
 		if (!says(&end, "containing submodules"))
 			return git_fault(&git, &end, f);
 	}
-	return git_run(call, &git, GIT_ARGS("worktree", "remove", "--force", "--force", "--", path), NULL, f);
+	return git_run(call, &git, GIT_ARGS("worktree", "remove", "--force", "--force", "--", path),
+		NULL, f);
 }
 
-int worktree_remove(const struct workspace_call *call, struct str root, struct str path, struct str force,
-	struct failure *f)
+int worktree_remove(const struct workspace_call *call, struct str root, struct str path,
+	struct str force, struct failure *f)
 {
 	struct str real;
 	struct losses losses;
 	struct repository repository;
 
-	if (worktree_check(call, root, path, &real, f) != 0 || repository_find(call, real, &repository, f) != 0)
+	if (worktree_check(call, root, path, &real, f) != 0 ||
+		repository_find(call, real, &repository, f) != 0)
 		return -1;
 	if (str_eq(repository.git_dir, repository.common_dir))
 		return fault(f, FAULT_MAIN_WORKTREE, "%.*s is the main work tree.", STRF(real));
@@ -348,5 +379,6 @@ int worktree_remove(const struct workspace_call *call, struct str root, struct s
 		return -1;
 	if (losses.total > 0 && !str_eq(force, losses.token))
 		return refuse(f, real, &losses); /* (2) */
-	return take_away(call, str_z(call->arena, repository.common_dir), str_z(call->arena, real), losses.total > 0, f);
+	return take_away(call, str_z(call->arena, repository.common_dir), str_z(call->arena, real),
+		losses.total > 0, f);
 }

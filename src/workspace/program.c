@@ -1,7 +1,7 @@
 /* Run one program to its end: bounded output, a deadline, a way to stop it from another thread.
  *
- * It gets a session of its own, so that it has no terminal to ask on and can be stopped with all that it
- * started, and none of our descriptors. */
+ * It gets a session of its own, so that it has no terminal to ask on and can be stopped with all
+ * that it started, and none of our descriptors. */
 #include "workspace/private.h"
 
 #include "base/clock.h"
@@ -83,14 +83,18 @@ int program_input(struct str text)
 
 /* ---- environment ---- */
 
-/* What belongs to another repository, would change what git prints, or is ours and may be secret. */
+/* What belongs to another repository, would change what git prints, or is ours and may be secret.
+ */
 static bool is_dropped(const char *entry)
 {
-	static const char *const names[] = {"DAIS_", "GIT_ALTERNATE_OBJECT_DIRECTORIES=", "GIT_COMMON_DIR=", "GIT_CONFIG=",
-		"GIT_CONFIG_COUNT=", "GIT_CONFIG_PARAMETERS=", "GIT_DIR=", "GIT_DISCOVERY_ACROSS_FILESYSTEM=", "GIT_GLOB_PATHSPECS=",
-		"GIT_GRAFT_FILE=", "GIT_ICASE_PATHSPECS=", "GIT_IMPLICIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_INTERNAL_",
-		"GIT_LITERAL_PATHSPECS=", "GIT_NAMESPACE=", "GIT_NOGLOB_PATHSPECS=", "GIT_NO_REPLACE_OBJECTS=", "GIT_OBJECT_DIRECTORY=",
-		"GIT_PREFIX=", "GIT_REPLACE_REF_BASE=", "GIT_SHALLOW_FILE=", "GIT_TRACE", "GIT_WORK_TREE="};
+	static const char *const names[] = {"DAIS_", "GIT_ALTERNATE_OBJECT_DIRECTORIES=",
+		"GIT_COMMON_DIR=", "GIT_CONFIG=", "GIT_CONFIG_COUNT=", "GIT_CONFIG_PARAMETERS=",
+		"GIT_DIR=", "GIT_DISCOVERY_ACROSS_FILESYSTEM=", "GIT_GLOB_PATHSPECS=",
+		"GIT_GRAFT_FILE=", "GIT_ICASE_PATHSPECS=", "GIT_IMPLICIT_WORK_TREE=",
+		"GIT_INDEX_FILE=", "GIT_INTERNAL_", "GIT_LITERAL_PATHSPECS=", "GIT_NAMESPACE=",
+		"GIT_NOGLOB_PATHSPECS=", "GIT_NO_REPLACE_OBJECTS=", "GIT_OBJECT_DIRECTORY=",
+		"GIT_PREFIX=", "GIT_REPLACE_REF_BASE=", "GIT_SHALLOW_FILE=", "GIT_TRACE",
+		"GIT_WORK_TREE="};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(entry, names[i], strlen(names[i])) == 0)
@@ -197,7 +201,8 @@ static struct str sink_text(const struct sink *sink)
 
 /* ---- starting ---- */
 
-static void add_files(posix_spawn_file_actions_t *files, const struct program *program, int out, int err)
+static void add_files(
+	posix_spawn_file_actions_t *files, const struct program *program, int out, int err)
 {
 	if (program->input >= 0)
 		posix_spawn_file_actions_adddup2(files, program->input, 0);
@@ -230,7 +235,8 @@ static int start(struct arena *arena, const struct program *program, int out, in
 	sigfillset(&all);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setflags(
+		&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	add_files(&files, program, out, err);
 	error = posix_spawnp(pid, argv[0], &files, &attr, argv, make_env(arena, program->env));
 	posix_spawnattr_destroy(&attr);
@@ -244,8 +250,8 @@ struct watch {
 	pid_t pid;
 	int fd; /* pidfd */
 	struct sink out, err;
-	int64_t stop_at;  /* monotonic */
-	int64_t kill_at;  /* once it was asked to stop */
+	int64_t stop_at; /* monotonic */
+	int64_t kill_at; /* once it was asked to stop */
 	enum program_stop stop;
 };
 
@@ -261,7 +267,8 @@ static void ask_to_stop(struct watch *watch, enum program_stop why)
 
 static int patience(const struct watch *watch)
 {
-	int64_t left = (watch->stop == STOP_NONE ? watch->stop_at : watch->kill_at) - clock_mono_ms();
+	int64_t left =
+		(watch->stop == STOP_NONE ? watch->stop_at : watch->kill_at) - clock_mono_ms();
 
 	if (left < 0)
 		return 0;
@@ -302,7 +309,8 @@ static void reap(struct watch *watch, struct program_end *end)
 	int status = 0;
 
 	if (watch->stop != STOP_NONE)
-		kill(-watch->pid, SIGKILL); /* what it started and left behind; the id is ours until it is reaped */
+		kill(-watch->pid, SIGKILL); /* what it started and left behind; the id is ours until
+		                               it is reaped */
 	while (waitpid(watch->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	end->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -325,8 +333,8 @@ static void close_both(int ends[2])
 			close(ends[i]);
 }
 
-static void watch_until_end(const struct workspace_call *call, const struct program *program, struct watch *watch,
-	struct program_end *end)
+static void watch_until_end(const struct workspace_call *call, const struct program *program,
+	struct watch *watch, struct program_end *end)
 {
 	watch->stop_at = clock_mono_ms() + program->timeout_ms;
 	wait_for_end(watch, cancel_fd(call->cancel));
@@ -337,7 +345,8 @@ static void watch_until_end(const struct workspace_call *call, const struct prog
 	end->err = sink_text(&watch->err);
 }
 
-void program_run(const struct workspace_call *call, const struct program *program, struct program_end *end)
+void program_run(
+	const struct workspace_call *call, const struct program *program, struct program_end *end)
 {
 	struct watch watch = {.fd = -1};
 	int out[2] = {-1, -1}, err[2] = {-1, -1};
@@ -353,11 +362,14 @@ void program_run(const struct workspace_call *call, const struct program *progra
 		close_both(err);
 		return;
 	}
-	end->start_error = start(call->arena, program, out[1], program->is_tail_only ? out[1] : err[1], &watch.pid);
+	end->start_error = start(
+		call->arena, program, out[1], program->is_tail_only ? out[1] : err[1], &watch.pid);
 	close(out[1]);
 	close(err[1]);
-	watch.out = (struct sink){call->arena, out[0], .max = program->max_out, .is_tail = program->is_tail_only};
-	watch.err = (struct sink){call->arena, err[0], .max = LIMIT_GIT_STDERR_BYTES, .is_tail = true};
+	watch.out = (struct sink){
+		call->arena, out[0], .max = program->max_out, .is_tail = program->is_tail_only};
+	watch.err =
+		(struct sink){call->arena, err[0], .max = LIMIT_GIT_STDERR_BYTES, .is_tail = true};
 	if (end->start_error == 0) {
 		watch.fd = pidfd_open(watch.pid, 0);
 		if (watch.fd >= 0) {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /* A path may hold a newline: one question for each path, and only the last byte is dropped. */
-static int ask(const struct workspace_call *call, const char *path, const char *const *args, struct str *out,
-	struct failure *f)
+static int ask(const struct workspace_call *call, const char *path, const char *const *args,
+	struct str *out, struct failure *f)
 {
 	if (git_run(call, &(struct git){.path = path}, args, out, f) != 0)
 		return -1;
@@ -20,7 +20,8 @@ static struct str last_part(struct str path)
 {
 	const char *slash = path.n == 0 ? NULL : memrchr(path.p, '/', path.n);
 
-	return slash == NULL ? path : (struct str){slash + 1, path.n - (size_t)(slash + 1 - path.p)};
+	return slash == NULL ? path
+	                     : (struct str){slash + 1, path.n - (size_t)(slash + 1 - path.p)};
 }
 
 /* The folder of the main work tree; a bare repository is named by its own folder. */
@@ -35,17 +36,22 @@ static struct str name_of(struct str common_dir)
 	return last.n == 0 ? STR("repository") : last;
 }
 
-int repository_find(const struct workspace_call *call, struct str path, struct repository *out, struct failure *f)
+int repository_find(const struct workspace_call *call, struct str path, struct repository *out,
+	struct failure *f)
 {
 	const char *at = str_z(call->arena, path);
 	struct repository found;
 	struct str inside;
 
 	if (path.n == 0 || path.p[0] != '/' || strlen(at) != path.n)
-		return fault(f, FAULT_REPOSITORY_MISSING, "An absolute path of a work tree is expected.");
-	if (ask(call, at, GIT_ARGS("rev-parse", "--is-inside-work-tree", "--show-toplevel"), &inside, f) != 0 ||
-		ask(call, at, GIT_ARGS("rev-parse", "--absolute-git-dir"), &found.git_dir, f) != 0 ||
-		ask(call, at, GIT_ARGS("rev-parse", "--path-format=absolute", "--git-common-dir"), &found.common_dir, f) != 0)
+		return fault(f, FAULT_REPOSITORY_MISSING,
+			"An absolute path of a work tree is expected.");
+	if (ask(call, at, GIT_ARGS("rev-parse", "--is-inside-work-tree", "--show-toplevel"),
+		    &inside, f) != 0 ||
+		ask(call, at, GIT_ARGS("rev-parse", "--absolute-git-dir"), &found.git_dir, f) !=
+			0 ||
+		ask(call, at, GIT_ARGS("rev-parse", "--path-format=absolute", "--git-common-dir"),
+			&found.common_dir, f) != 0)
 		return -1;
 	/* "true", newline, top: outside of a work tree git has failed already. */
 	found.top = (struct str){inside.p + 5, inside.n - 5};
@@ -54,12 +60,13 @@ int repository_find(const struct workspace_call *call, struct str path, struct r
 	return 0;
 }
 
-static int is_listed(const struct workspace_call *call, const char *root, const char *path, bool *out,
-	struct failure *f)
+static int is_listed(const struct workspace_call *call, const char *root, const char *path,
+	bool *out, struct failure *f)
 {
 	struct str list, piece;
 
-	if (git_run(call, &(struct git){.path = root}, GIT_ARGS("worktree", "list", "--porcelain", "-z"), &list, f) != 0)
+	if (git_run(call, &(struct git){.path = root},
+		    GIT_ARGS("worktree", "list", "--porcelain", "-z"), &list, f) != 0)
 		return -1;
 	*out = false;
 	while (next_piece(&list, &piece))
@@ -69,8 +76,8 @@ static int is_listed(const struct workspace_call *call, const char *root, const 
 	return 0;
 }
 
-int worktree_check(const struct workspace_call *call, struct str root, struct str path, struct str *out,
-	struct failure *f)
+int worktree_check(const struct workspace_call *call, struct str root, struct str path,
+	struct str *out, struct failure *f)
 {
 	char real[PATH_MAX];
 	struct repository ours, theirs;
@@ -79,19 +86,23 @@ int worktree_check(const struct workspace_call *call, struct str root, struct st
 	if (repository_find(call, root, &ours, f) != 0)
 		return -1;
 	if (path.n == 0 || path.p[0] != '/' || realpath(str_z(call->arena, path), real) == NULL)
-		return fault(f, FAULT_NOT_A_WORKTREE, "The work tree %.*s does not exist.", STRF(path));
+		return fault(
+			f, FAULT_NOT_A_WORKTREE, "The work tree %.*s does not exist.", STRF(path));
 	if (repository_find(call, str_of(real), &theirs, f) != 0) {
 		if (!fault_is(f, FAULT_REPOSITORY_MISSING))
 			return -1;
 		return fault(f, FAULT_NOT_A_WORKTREE, "%s is not a work tree of git.", real);
 	}
-	/* A copied work tree points to the same repository, but only the original is on the list. */
+	/* A copied work tree points to the same repository, but only the original is on the list.
+	 */
 	if (!str_eq(ours.common_dir, theirs.common_dir) || !str_eq(theirs.top, str_of(real)))
-		return fault(f, FAULT_NOT_A_WORKTREE, "%s is not the top of a work tree of %.*s.", real, STRF(ours.top));
+		return fault(f, FAULT_NOT_A_WORKTREE, "%s is not the top of a work tree of %.*s.",
+			real, STRF(ours.top));
 	if (is_listed(call, str_z(call->arena, ours.top), real, &listed, f) != 0)
 		return -1;
 	if (!listed)
-		return fault(f, FAULT_NOT_A_WORKTREE, "%s is not on the list of work trees of %.*s.", real, STRF(ours.top));
+		return fault(f, FAULT_NOT_A_WORKTREE,
+			"%s is not on the list of work trees of %.*s.", real, STRF(ours.top));
 	*out = str_dup(call->arena, str_of(real));
 	return 0;
 }

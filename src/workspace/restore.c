@@ -1,8 +1,9 @@
 /* Make a work tree what it was at a checkpoint.
  *
- * git goes from the tree of now to that of the checkpoint in the private index, and takes the files along; it looks at
- * every file before it touches the first. What is on the disk and in neither tree is ignored: nobody has a copy of it, so
- * where the checkpoint wants to put something there, that part of the checkpoint is left out and told. */
+ * git goes from the tree of now to that of the checkpoint in the private index, and takes the files
+ * along; it looks at every file before it touches the first. What is on the disk and in neither
+ * tree is ignored: nobody has a copy of it, so where the checkpoint wants to put something there,
+ * that part of the checkpoint is left out and told. */
 #include "workspace/private.h"
 
 #include "base/limits.h"
@@ -33,15 +34,17 @@ static size_t count_pieces(struct str text)
 	return n;
 }
 
-static int list_changes(const struct snapshot *s, struct str now, struct str then, struct plan *plan, struct failure *f)
+static int list_changes(const struct snapshot *s, struct str now, struct str then,
+	struct plan *plan, struct failure *f)
 {
 	struct arena *arena = s->call->arena;
 	struct str text, letter, path;
 	size_t n;
 
 	if (git_run(s->call, &(struct git){.path = s->top},
-		    GIT_ARGS("diff-tree", "-r", "-z", "--name-status", "--no-renames", "--diff-filter=AD", "--ignore-submodules=none",
-			    str_z(arena, now), str_z(arena, then)),
+		    GIT_ARGS("diff-tree", "-r", "-z", "--name-status", "--no-renames",
+			    "--diff-filter=AD", "--ignore-submodules=none", str_z(arena, now),
+			    str_z(arena, then)),
 		    &text, f) != 0)
 		return -1;
 	n = count_pieces(text) / 2 + 1;
@@ -58,7 +61,8 @@ static int list_changes(const struct snapshot *s, struct str now, struct str the
 	return 0;
 }
 
-/* Is `path`, or something below it, tracked now and not in the checkpoint? Then git makes room for what comes. */
+/* Is `path`, or something below it, tracked now and not in the checkpoint? Then git makes room for
+ * what comes. */
 static bool makes_room(const struct plan *plan, struct str path)
 {
 	size_t low = 0, high = plan->deleted_count;
@@ -85,14 +89,16 @@ static int holds_untracked(const struct snapshot *s, struct str path, bool *out,
 	struct str found;
 
 	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index},
-		    GIT_ARGS("ls-files", "-z", "-o", "--directory", "--", pathspec), &found, f) != 0)
+		    GIT_ARGS("ls-files", "-z", "-o", "--directory", "--", pathspec), &found,
+		    f) != 0)
 		return -1;
 	*out = found.n > 0;
 	return 0;
 }
 
 /* Does something that is in neither tree stand at `path`, above it or below it? */
-static int is_in_the_way(const struct snapshot *s, const struct plan *plan, struct str path, bool *out, struct failure *f)
+static int is_in_the_way(const struct snapshot *s, const struct plan *plan, struct str path,
+	bool *out, struct failure *f)
 {
 	*out = false;
 	for (size_t i = 1; i <= path.n; i++) {
@@ -125,7 +131,8 @@ static int find_kept(const struct snapshot *s, struct plan *plan, struct failure
 }
 
 /* The tree `then` without the paths that are kept as they are. */
-static int leave_out(const struct snapshot *s, const struct plan *plan, struct str *then, struct failure *f)
+static int leave_out(
+	const struct snapshot *s, const struct plan *plan, struct str *then, struct failure *f)
 {
 	const char *index = arena_printf(s->call->arena, "%s.restore", s->index);
 	struct git git = {.path = s->top, .index = index};
@@ -140,28 +147,36 @@ static int leave_out(const struct snapshot *s, const struct plan *plan, struct s
 	}
 	fed.input = buf_str(&paths);
 	(void)unlink(index); /* of one that was killed */
-	if (git_run(s->call, &git, GIT_ARGS("read-tree", str_z(s->call->arena, *then)), NULL, f) == 0 &&
-		git_run(s->call, &fed, GIT_ARGS("update-index", "--force-remove", "-z", "--stdin"), NULL, f) == 0)
+	if (git_run(s->call, &git, GIT_ARGS("read-tree", str_z(s->call->arena, *then)), NULL, f) ==
+			0 &&
+		git_run(s->call, &fed, GIT_ARGS("update-index", "--force-remove", "-z", "--stdin"),
+			NULL, f) == 0)
 		result = git_run(s->call, &git, GIT_ARGS("write-tree"), then, f);
 	*then = chomp(*then);
 	(void)unlink(index);
 	return result;
 }
 
-static int restore(const struct snapshot *s, struct str ref, struct restored *out, struct failure *f)
+static int restore(
+	const struct snapshot *s, struct str ref, struct restored *out, struct failure *f)
 {
 	struct arena *arena = s->call->arena;
 	struct restored done = {0};
 	struct plan plan = {0};
 	struct str then;
 
-	if (checkpoint_find(s->call, s->top, ref, &then, f) != 0 || snapshot_tree(s, &done.before, f) != 0 ||
+	if (checkpoint_find(s->call, s->top, ref, &then, f) != 0 ||
+		snapshot_tree(s, &done.before, f) != 0 ||
 		list_changes(s, done.before, then, &plan, f) != 0 || find_kept(s, &plan, f) != 0)
 		return -1;
 	if (plan.kept_count > 0 && leave_out(s, &plan, &then, f) != 0)
 		return -1;
-	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index, .timeout_ms = LIMIT_CHECKOUT_MS},
-		    GIT_ARGS("read-tree", "-m", "-u", str_z(arena, done.before), str_z(arena, then)), NULL, f) != 0 ||
+	if (git_run(s->call,
+		    &(struct git){
+			    .path = s->top, .index = s->index, .timeout_ms = LIMIT_CHECKOUT_MS},
+		    GIT_ARGS(
+			    "read-tree", "-m", "-u", str_z(arena, done.before), str_z(arena, then)),
+		    NULL, f) != 0 ||
 		tree_compare(s->call, s->top, done.before, then, &done.files, f) != 0)
 		return -1;
 	done.kept = plan.kept;
@@ -170,8 +185,8 @@ static int restore(const struct snapshot *s, struct str ref, struct restored *ou
 	return 0;
 }
 
-int checkpoint_restore(const struct workspace_call *call, struct str cwd, struct str ref, struct restored *out,
-	struct failure *f)
+int checkpoint_restore(const struct workspace_call *call, struct str cwd, struct str ref,
+	struct restored *out, struct failure *f)
 {
 	struct snapshot snapshot;
 	int result;

@@ -38,11 +38,13 @@ static struct str slug_of(struct arena *arena, struct str title)
 }
 
 /* Where git is not installed there is no repository that it could disturb. */
-static int refuse_inside_repository(const struct workspace_call *call, const char *folder, struct failure *f)
+static int refuse_inside_repository(
+	const struct workspace_call *call, const char *folder, struct failure *f)
 {
 	struct program_end end;
 
-	if (git_try(call, &(struct git){.path = folder}, GIT_ARGS("rev-parse", "--git-dir"), &end, f) != 0)
+	if (git_try(call, &(struct git){.path = folder}, GIT_ARGS("rev-parse", "--git-dir"), &end,
+		    f) != 0)
 		return fault_is(f, FAULT_GIT_MISSING) ? 0 : -1;
 	if (end.exit_code != 0 && says(&end, "not a git repository"))
 		return 0;
@@ -59,8 +61,8 @@ static int claim(const char *path, bool *taken, struct failure *f)
 	return *taken ? 0 : fault_errno(f, "make the folder", path);
 }
 
-int scratch_create(const struct workspace_call *call, struct str data, struct str title, struct str thread_id,
-	int64_t now, struct str *out, struct failure *f)
+int scratch_create(const struct workspace_call *call, struct str data, struct str title,
+	struct str thread_id, int64_t now, struct str *out, struct failure *f)
 {
 	const char *parent = arena_printf(call->arena, "%.*s/scratch", STRF(data));
 	struct str slug = slug_of(call->arena, title);
@@ -68,12 +70,14 @@ int scratch_create(const struct workspace_call *call, struct str data, struct st
 	char day[TIME_TEXT_SIZE];
 	bool taken;
 
-	if (refuse_inside_repository(call, str_z(call->arena, data), f) != 0 || make_dirs(parent, f) != 0)
+	if (refuse_inside_repository(call, str_z(call->arena, data), f) != 0 ||
+		make_dirs(parent, f) != 0)
 		return -1;
 	time_format(now, day);
 	for (int try = 0; try < TRIES; try++) {
 		unsigned char random[4];
-		struct str path = str_printf(call->arena, "%s/%.10s-%.*s-%.*s", parent, day, STRF(slug), STRF(tail));
+		struct str path = str_printf(
+			call->arena, "%s/%.10s-%.*s-%.*s", parent, day, STRF(slug), STRF(tail));
 
 		if (claim(path.p, &taken, f) != 0)
 			return -1;
@@ -84,7 +88,8 @@ int scratch_create(const struct workspace_call *call, struct str data, struct st
 		tail = name_part(call->arena, thread_id);
 		random_bytes(random, sizeof(random));
 		if (try > 0)
-			tail = str_printf(call->arena, "%.*s-%.*s", STRF(tail), STRF(hex(call->arena, random, sizeof(random))));
+			tail = str_printf(call->arena, "%.*s-%.*s", STRF(tail),
+				STRF(hex(call->arena, random, sizeof(random))));
 	}
 	return fault(f, FAULT_PATH_TAKEN, "No free name was found in %s.", parent);
 }

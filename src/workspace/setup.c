@@ -5,27 +5,33 @@
 
 #include <errno.h>
 
-static int judge(const struct setup_order *order, const struct program_end *end, int64_t timeout_ms, struct failure *f)
+static int judge(const struct setup_order *order, const struct program_end *end, int64_t timeout_ms,
+	struct failure *f)
 {
-	if (end->start_error == ENOSPC || end->start_error == EMFILE || end->start_error == EAGAIN) {
+	if (end->start_error == ENOSPC || end->start_error == EMFILE ||
+		end->start_error == EAGAIN) {
 		errno = end->start_error;
 		return fault_errno(f, "start", "the setup script");
 	}
 	if (end->start_error != 0)
-		return fault(f, FAULT_SETUP_FAILED, "The setup script could not be started in %.*s.", STRF(order->path));
+		return fault(f, FAULT_SETUP_FAILED,
+			"The setup script could not be started in %.*s.", STRF(order->path));
 	if (end->stop == STOP_CANCELLED)
 		return fault(f, FAULT_CANCELLED, "It was asked to stop during the setup script.");
 	if (end->stop == STOP_TIMED_OUT)
-		return fault(f, FAULT_TIMED_OUT, "The setup script took longer than %lld ms.", (long long)timeout_ms);
+		return fault(f, FAULT_TIMED_OUT, "The setup script took longer than %lld ms.",
+			(long long)timeout_ms);
 	if (end->signal != 0)
-		return fault(f, FAULT_SETUP_FAILED, "The setup script was ended by signal %d.", end->signal);
+		return fault(f, FAULT_SETUP_FAILED, "The setup script was ended by signal %d.",
+			end->signal);
 	if (end->exit_code != 0)
-		return fault(f, FAULT_SETUP_FAILED, "The setup script ended with exit code %d.", end->exit_code);
+		return fault(f, FAULT_SETUP_FAILED, "The setup script ended with exit code %d.",
+			end->exit_code);
 	return 0;
 }
 
-int setup_run(const struct workspace_call *call, const struct setup_order *order, struct setup_result *out,
-	struct failure *f)
+int setup_run(const struct workspace_call *call, const struct setup_order *order,
+	struct setup_result *out, struct failure *f)
 {
 	const char **argv = ARENA_ARRAY(call->arena, const char *, order->argc + 4);
 	const char **env = ARENA_ARRAY(call->arena, const char *, order->env_count + 1);

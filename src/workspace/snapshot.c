@@ -1,11 +1,14 @@
 /* The tree of what a work tree holds, by a private index.
  *
- * 1. The user's index, HEAD, stash and files never move: every command that writes an index has GIT_INDEX_FILE.
- * 2. The tree depends on the files and on what the user's index tracks, not on what the private index held before:
- *    in it is what is not ignored, and what is tracked although it is ignored.
- * 3. The private index stays in the git directory of the work tree, so that the next capture hashes only what changed,
- *    and goes with the work tree. It is a cache: when it does not work it is made anew.
- * 4. One at a time for each work tree, in this process and others: an flock() belongs to the open file. */
+ * 1. The user's index, HEAD, stash and files never move: every command that writes an index has
+ * GIT_INDEX_FILE.
+ * 2. The tree depends on the files and on what the user's index tracks, not on what the private
+ * index held before: in it is what is not ignored, and what is tracked although it is ignored.
+ * 3. The private index stays in the git directory of the work tree, so that the next capture hashes
+ * only what changed, and goes with the work tree. It is a cache: when it does not work it is made
+ * anew.
+ * 4. One at a time for each work tree, in this process and others: an flock() belongs to the open
+ * file. */
 #include "workspace/private.h"
 
 #include "base/clock.h"
@@ -23,19 +26,23 @@ static int take_lock(const struct workspace_call *call, int fd, struct failure *
 	int64_t until = clock_mono_ms() + LIMIT_SNAPSHOT_WAIT_MS;
 	struct pollfd cancelled = {.fd = cancel_fd(call->cancel), .events = POLLIN};
 
-	for (int pause_ms = 1; flock(fd, LOCK_EX | LOCK_NB) != 0; pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
+	for (int pause_ms = 1; flock(fd, LOCK_EX | LOCK_NB) != 0;
+		pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return fault_errno(f, "lock", "the private index of a work tree");
 		if (clock_mono_ms() >= until)
-			return fault(f, FAULT_BUSY, "Another checkpoint of this work tree has not ended for %d s.",
+			return fault(f, FAULT_BUSY,
+				"Another checkpoint of this work tree has not ended for %d s.",
 				LIMIT_SNAPSHOT_WAIT_MS / 1000);
 		if (poll(&cancelled, 1, pause_ms) == 1)
-			return fault(f, FAULT_CANCELLED, "It was asked to stop while it waited for another checkpoint.");
+			return fault(f, FAULT_CANCELLED,
+				"It was asked to stop while it waited for another checkpoint.");
 	}
 	return 0;
 }
 
-int snapshot_open(const struct workspace_call *call, struct str path, struct snapshot *out, struct failure *f)
+int snapshot_open(
+	const struct workspace_call *call, struct str path, struct snapshot *out, struct failure *f)
 {
 	struct snapshot made = {.call = call};
 	const char *dir, *lock;
@@ -68,9 +75,11 @@ void snapshot_close(struct snapshot *snapshot)
 
 /* ---- lists of paths ---- */
 
-static int list_paths(const struct snapshot *s, bool of_user, const char *const *args, struct str *out, struct failure *f)
+static int list_paths(const struct snapshot *s, bool of_user, const char *const *args,
+	struct str *out, struct failure *f)
 {
-	return git_run(s->call, &(struct git){.path = s->top, .index = of_user ? NULL : s->index}, args, out, f);
+	return git_run(s->call, &(struct git){.path = s->top, .index = of_user ? NULL : s->index},
+		args, out, f);
 }
 
 static void add_path(struct buf *list, struct str path)
@@ -109,7 +118,8 @@ static int add_untracked(const struct snapshot *s, struct buf *wanted, struct fa
 {
 	struct str others, path;
 
-	if (list_paths(s, false, GIT_ARGS("ls-files", "-z", "-o", "--exclude-standard"), &others, f) != 0)
+	if (list_paths(s, false, GIT_ARGS("ls-files", "-z", "-o", "--exclude-standard"), &others,
+		    f) != 0)
 		return -1;
 	while (next_piece(&others, &path)) {
 		bool tracked = true;
@@ -127,11 +137,14 @@ static int add_untracked(const struct snapshot *s, struct buf *wanted, struct fa
 
 /* ---- the tree ---- */
 
-static int update(const struct snapshot *s, struct buf *paths, const char *const *args, struct failure *f)
+static int update(
+	const struct snapshot *s, struct buf *paths, const char *const *args, struct failure *f)
 {
 	if (paths->n == 0)
 		return 0;
-	return git_run(s->call, &(struct git){.path = s->top, .index = s->index, .input = buf_str(paths)}, args, NULL, f);
+	return git_run(s->call,
+		&(struct git){.path = s->top, .index = s->index, .input = buf_str(paths)}, args,
+		NULL, f);
 }
 
 static int fill_index(const struct snapshot *s, struct failure *f)
@@ -142,22 +155,26 @@ static int fill_index(const struct snapshot *s, struct failure *f)
 
 	buf_init(&wanted, s->call->arena, SIZE_MAX);
 	buf_init(&unwanted, s->call->arena, SIZE_MAX);
-	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index}, GIT_ARGS("add", "--update"), NULL, f) != 0 ||
+	if (git_run(s->call, &(struct git){.path = s->top, .index = s->index},
+		    GIT_ARGS("add", "--update"), NULL, f) != 0 ||
 		add_untracked(s, &wanted, f) != 0 || list_paths(s, true, ignored, &kept, f) != 0 ||
 		list_paths(s, false, ignored, &held, f) != 0)
 		return -1;
 	buf_add_str(&wanted, kept);
 	subtract(held, kept, &unwanted); /* (2): ignored meanwhile */
-	if (update(s, &unwanted, GIT_ARGS("update-index", "--force-remove", "-z", "--stdin"), f) != 0)
+	if (update(s, &unwanted, GIT_ARGS("update-index", "--force-remove", "-z", "--stdin"), f) !=
+		0)
 		return -1;
 	/* What has gone since it was listed is no error. */
-	return update(s, &wanted, GIT_ARGS("update-index", "--add", "--remove", "--replace", "-z", "--stdin"), f);
+	return update(s, &wanted,
+		GIT_ARGS("update-index", "--add", "--remove", "--replace", "-z", "--stdin"), f);
 }
 
 static int make_tree(const struct snapshot *s, struct str *out, struct failure *f)
 {
 	if (fill_index(s, f) != 0 ||
-		git_run(s->call, &(struct git){.path = s->top, .index = s->index}, GIT_ARGS("write-tree"), out, f) != 0)
+		git_run(s->call, &(struct git){.path = s->top, .index = s->index},
+			GIT_ARGS("write-tree"), out, f) != 0)
 		return -1;
 	*out = chomp(*out);
 	return 0;

@@ -47,7 +47,9 @@ const char *run(struct place *place, const char *fmt, ...)
 	va_start(args, fmt);
 	script = arena_vprintf(place->arena, fmt, args);
 	va_end(args);
-	pipe = popen(arena_printf(place->arena, "set -e; cd %s; %s { %s\n}", place->dir, identity, script), "re");
+	pipe = popen(arena_printf(place->arena, "set -e; cd %s; %s { %s\n}", place->dir, identity,
+			     script),
+		"re");
 	assert_non_null(pipe);
 	n = fread(output, 1, sizeof(output) - 1, pipe);
 	if (pclose(pipe) != 0)
@@ -59,8 +61,9 @@ const char *run(struct place *place, const char *fmt, ...)
 
 void place_repo(struct place *place)
 {
-	run(place, "git init -q -b main repo; cd repo; echo one > a.txt; mkdir sub; echo two > sub/b.txt;"
-		   " echo '*.ign' > .gitignore; git add .; git commit -qm first");
+	run(place,
+		"git init -q -b main repo; cd repo; echo one > a.txt; mkdir sub; echo two > sub/b.txt;"
+		" echo '*.ign' > .gitignore; git add .; git commit -qm first");
 }
 
 struct str in(struct place *place, const char *fmt, ...)

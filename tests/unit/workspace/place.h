@@ -38,10 +38,10 @@ const char *cause(struct place *place);
 #define assert_cause(place, expected) assert_string_equal(cause(place), (expected))
 #define assert_str(text, expected) assert_string_equal(str_z(p->arena, (text)), (expected))
 /* A call that must succeed; says why when it does not. */
-#define ok(place, result) \
-	do { \
-		if ((result) != 0) \
-			fail_msg("%.*s", STRF((place)->f.message)); \
+#define ok(place, result)                                                                          \
+	do {                                                                                       \
+		if ((result) != 0)                                                                 \
+			fail_msg("%.*s", STRF((place)->f.message));                                \
 	} while (0)
 
 #endif

@@ -27,8 +27,9 @@ static const char *said(struct place *p, const struct checkpoint *made)
 
 	buf_init(&text, p->arena, SIZE_MAX);
 	for (size_t i = 0; i < made->files.n; i++)
-		buf_printf(&text, "%s %.*s +%d -%d ", made->files.rows[i].kind, STRF(made->files.rows[i].path),
-			(int)made->files.rows[i].additions, (int)made->files.rows[i].deletions);
+		buf_printf(&text, "%s %.*s +%d -%d ", made->files.rows[i].kind,
+			STRF(made->files.rows[i].path), (int)made->files.rows[i].additions,
+			(int)made->files.rows[i].deletions);
 	return str_z(p->arena, buf_str(&text));
 }
 
@@ -57,7 +58,8 @@ static void it_lists_what_changed_since_the_checkpoint_before(void **state)
 	assert_int_equal(made.files.total, 0);
 	run(p, "cd repo; printf 'one\\nmore\\n' > a.txt; rm sub/b.txt; echo x > new.txt; head -c 100 /dev/zero > zero.bin; echo > no.ign");
 	made = take_ready(p, "repo/sub/..", 1);
-	assert_string_equal(said(p, &made), "modified a.txt +1 -0 added new.txt +1 -0 deleted sub/b.txt +0 -1 added zero.bin +-1 --1 ");
+	assert_string_equal(said(p, &made),
+		"modified a.txt +1 -0 added new.txt +1 -0 deleted sub/b.txt +0 -1 added zero.bin +-1 --1 ");
 	assert_string_equal(names(p, &made), ".gitignore a.txt new.txt zero.bin ");
 	run(p, "cd repo; git add -A; git commit -qm all");
 	made = take_ready(p, "repo", 2);
@@ -70,8 +72,9 @@ static void it_lists_what_changed_since_the_checkpoint_before(void **state)
 
 static void index_head_stash_and_files_stay_as_they_were(void **state)
 {
-	static const char look[] = "cd repo; sha256sum .git/index; git rev-parse HEAD; git symbolic-ref HEAD; git stash list;"
-				   " GIT_OPTIONAL_LOCKS=0 git status --porcelain; cat .git/logs/HEAD; ls -A; cat a.txt";
+	static const char look[] =
+		"cd repo; sha256sum .git/index; git rev-parse HEAD; git symbolic-ref HEAD; git stash list;"
+		" GIT_OPTIONAL_LOCKS=0 git status --porcelain; cat .git/logs/HEAD; ls -A; cat a.txt";
 	struct place *p = *state;
 	const char *before;
 
@@ -133,7 +136,8 @@ static void odd_names_are_names(void **state)
 	buf_init(&text, p->arena, SIZE_MAX);
 	json_writer_init(&w, &text);
 	file_changes_write(&made.files, &w);
-	assert_non_null(strstr(str_z(p->arena, buf_str(&text)), "{\"path\":\"\\\\xff\",\"kind\":\"added\",\"additions\":1,\"deletions\":0}"));
+	assert_non_null(strstr(str_z(p->arena, buf_str(&text)),
+		"{\"path\":\"\\\\xff\",\"kind\":\"added\",\"additions\":1,\"deletions\":0}"));
 	assert_non_null(strstr(str_z(p->arena, buf_str(&text)), "\"new\\nline\""));
 	run(p, "cd repo; rm -rf -- * ./-d ./-x");
 	made = take_ready(p, "repo", 2);
@@ -149,7 +153,8 @@ static void links_modes_and_changes_of_kind_are_kept(void **state)
 	take_ready(p, "repo", 0);
 	run(p, "cd repo; chmod +x a.txt; rm -r sub; ln -s /etc/passwd sub; mkfifo pipe; ln -s gone dangling");
 	made = take_ready(p, "repo", 1);
-	assert_string_equal(run(p, "git -C repo ls-tree -r %.*s | cut -c 1-6,53- | tr '\\n' ' '", STRF(made.ref)),
+	assert_string_equal(run(p, "git -C repo ls-tree -r %.*s | cut -c 1-6,53- | tr '\\n' ' '",
+				    STRF(made.ref)),
 		"100644\t.gitignore 100755\ta.txt 120000\tdangling 120000\tsub ");
 	run(p, "cd repo; rm sub a.txt; mkdir sub a.txt; echo 1 > sub/b.txt; echo 2 > a.txt/inner");
 	made = take_ready(p, "repo", 2);
@@ -185,7 +190,9 @@ static void submodules_are_their_commit_and_other_repositories_inside_are_left_o
 	assert_string_equal(said(p, &made), "modified mod +1 -1 ");
 	/* The submodule is a work tree too. */
 	made = take_ready(p, "repo/mod", 5);
-	assert_string_equal(run(p, "git -C repo/mod ls-tree -r --name-only %.*s | tr '\\n' ' '", STRF(made.ref)), "l more ");
+	assert_string_equal(run(p, "git -C repo/mod ls-tree -r --name-only %.*s | tr '\\n' ' '",
+				    STRF(made.ref)),
+		"l more ");
 }
 
 static void what_is_no_work_tree_is_missing(void **state)
@@ -268,7 +275,8 @@ static void configuration_of_the_user_does_not_bend_it(void **state)
 	take_ready(p, "repo", 0);
 	run(p, "cd repo; cp a.txt copy.txt; printf 'x\\r\\ny\\n' > mixed; echo 2 > a.txt");
 	made = take_ready(p, "repo", 1);
-	assert_string_equal(said(p, &made), "modified a.txt +1 -1 added copy.txt +1 -0 added mixed +2 -0 ");
+	assert_string_equal(
+		said(p, &made), "modified a.txt +1 -1 added copy.txt +1 -0 added mixed +2 -0 ");
 	assert_false(exists(p, "repo/ran"));
 }
 
@@ -298,7 +306,8 @@ static void forgetting_a_scope_leaves_the_others(void **state)
 	take_ready(p, "repo", 1);
 	checkpoint_capture(&p->call, p->repo, STR("scope-2"), 0, &other);
 	ok(p, checkpoint_forget(&p->call, p->repo, STR("scope-1"), &p->f));
-	assert_string_equal(run(p, "git -C repo for-each-ref --format='%%(refname)' refs/dais"), str_z(p->arena, other.ref));
+	assert_string_equal(run(p, "git -C repo for-each-ref --format='%%(refname)' refs/dais"),
+		str_z(p->arena, other.ref));
 	ok(p, checkpoint_forget(&p->call, p->repo, STR("scope-1"), &p->f));
 }
 
@@ -335,7 +344,9 @@ static void threads_may_share_a_checkout(void **state)
 		assert_null(failed);
 	}
 	assert_string_equal(run(p, "git -C repo for-each-ref refs/dais | wc -l"), "15");
-	assert_string_equal(run(p, "git -C repo for-each-ref --format='%%(tree)' refs/dais | sort -u | wc -l"), "1");
+	assert_string_equal(
+		run(p, "git -C repo for-each-ref --format='%%(tree)' refs/dais | sort -u | wc -l"),
+		"1");
 }
 
 static void a_stopped_capture_waits_for_nobody(void **state)
@@ -359,8 +370,10 @@ static void the_second_capture_reads_only_what_changed(void **state)
 	struct place *p = *state;
 	struct checkpoint made;
 
-	run(p, "git init -q -b main repo; cd repo; for n in $(seq 40); do echo $n > $n; done; echo '* filter=count' > .gitattributes;"
-	       " git config filter.count.clean 'echo read >> %s/reads; cat'; touch -d '2001-01-01' * .gitattributes", p->dir);
+	run(p,
+		"git init -q -b main repo; cd repo; for n in $(seq 40); do echo $n > $n; done; echo '* filter=count' > .gitattributes;"
+		" git config filter.count.clean 'echo read >> %s/reads; cat'; touch -d '2001-01-01' * .gitattributes",
+		p->dir);
 	take_ready(p, "repo", 0);
 	assert_true(atoi(run(p, "wc -l < reads")) >= 40);
 	run(p, "rm reads; echo new > repo/7");

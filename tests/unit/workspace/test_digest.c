@@ -23,10 +23,11 @@ static void in_a_work_tree_it_is_the_tree_of_a_checkpoint(void **state)
 
 static void every_change_of_a_work_tree_shows_and_nothing_else(void **state)
 {
-	static const char *const changes[] = {"echo 2 > a.txt", "rm a.txt", "echo u > u", "chmod +x a.txt", "mv a.txt b.txt",
-		"rm a.txt; ln -s sub a.txt", "git rm -q --cached a.txt; echo x >> a.txt"};
-	static const char *const others[] = {"echo i > x.ign", "touch a.txt", "git add -A", "mkdir empty", "git commit -q --allow-empty -m e",
-		"git checkout -qb other"};
+	static const char *const changes[] = {"echo 2 > a.txt", "rm a.txt", "echo u > u",
+		"chmod +x a.txt", "mv a.txt b.txt", "rm a.txt; ln -s sub a.txt",
+		"git rm -q --cached a.txt; echo x >> a.txt"};
+	static const char *const others[] = {"echo i > x.ign", "touch a.txt", "git add -A",
+		"mkdir empty", "git commit -q --allow-empty -m e", "git checkout -qb other"};
 	struct place *p = *state;
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -61,16 +62,21 @@ static void two_digests_of_a_work_tree_tell_the_files(void **state)
 	assert_int_equal(files.total, 2);
 	assert_str(files.rows[0].path, "a.txt");
 	assert_string_equal(files.rows[1].kind, "added");
-	assert_int_equal(digest_compare(&p->call, p->repo, STR("folder:00"), str_of(after), &files, &p->f), -1);
+	assert_int_equal(
+		digest_compare(&p->call, p->repo, STR("folder:00"), str_of(after), &files, &p->f),
+		-1);
 	assert_cause(p, "not_a_worktree");
-	assert_int_equal(digest_compare(&p->call, p->repo, STR("--help"), str_of(after), &files, &p->f), -1);
+	assert_int_equal(
+		digest_compare(&p->call, p->repo, STR("--help"), str_of(after), &files, &p->f), -1);
 	assert_cause(p, "not_a_worktree");
 }
 
 static void every_change_of_a_plain_folder_shows(void **state)
 {
-	static const char *const changes[] = {"echo 2 > a", "rm a", "echo u > u", "chmod 700 a", "mv a b", "rm a; ln -s sub a", "mkdir e",
-		"ln -sf other link", "rm -r sub; mkdir -p sub; echo x > c", "truncate -s 3 a", "mkfifo f", "mv sub/c sub/d"};
+	static const char *const changes[] = {"echo 2 > a", "rm a", "echo u > u", "chmod 700 a",
+		"mv a b", "rm a; ln -s sub a", "mkdir e", "ln -sf other link",
+		"rm -r sub; mkdir -p sub; echo x > c", "truncate -s 3 a", "mkfifo f",
+		"mv sub/c sub/d"};
 	struct place *p = *state;
 	const char *first = NULL;
 

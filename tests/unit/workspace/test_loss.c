@@ -1,4 +1,5 @@
-/* No work tree goes while it holds what exists nowhere else; a force takes only what its giver saw. */
+/* No work tree goes while it holds what exists nowhere else; a force takes only what its giver saw.
+ */
 #include "place.h"
 
 #include <signal.h>
@@ -11,7 +12,10 @@ static struct str tree_path(struct place *p)
 
 static void make_tree(struct place *p)
 {
-	struct worktree_order order = {.root = p->repo, .dir = p->trees, .thread_id = STR("7728950e"), .base = STR("main"),
+	struct worktree_order order = {.root = p->repo,
+		.dir = p->trees,
+		.thread_id = STR("7728950e"),
+		.base = STR("main"),
 		.branch = STR("b")};
 	struct worktree tree;
 
@@ -28,7 +32,8 @@ static const char *said(struct place *p)
 	ok(p, worktree_losses(&p->call, tree_path(p), &losses, &p->f));
 	buf_init(&text, p->arena, SIZE_MAX);
 	for (size_t i = 0; i < losses.n; i++)
-		buf_printf(&text, "%s%s %.*s", i == 0 ? "" : ", ", loss_kind_name(losses.rows[i].kind), STRF(losses.rows[i].what));
+		buf_printf(&text, "%s%s %.*s", i == 0 ? "" : ", ",
+			loss_kind_name(losses.rows[i].kind), STRF(losses.rows[i].what));
 	assert_int_equal(losses.total, losses.n);
 	assert_int_equal(losses.total == 0, losses.token.p == NULL);
 	return str_z(p->arena, buf_str(&text));
@@ -60,7 +65,9 @@ static void a_work_tree_without_anything_of_its_own_goes(void **state)
 	assert_string_equal(said(p), "");
 	ok(p, remove_tree(p, STR_NONE));
 	assert_false(exists(p, "trees/repo/b-7728950e"));
-	assert_string_equal(run(p, "git -C repo worktree list | wc -l; git -C repo rev-parse -q --verify refs/heads/b >/dev/null"), "1");
+	assert_string_equal(
+		run(p, "git -C repo worktree list | wc -l; git -C repo rev-parse -q --verify refs/heads/b >/dev/null"),
+		"1");
 }
 
 /* Each of these alone keeps the work tree. */
@@ -73,15 +80,18 @@ static void each_thing_that_exists_nowhere_else_is_named(void **state)
 		{"rm a.txt", "modified a.txt"},
 		{"echo s > a.txt; git add a.txt; git show HEAD:a.txt > a.txt", "modified a.txt"},
 		{"git rm -q --cached a.txt", "modified a.txt, untracked a.txt"},
-		{"git update-index --assume-unchanged a.txt; echo hidden > a.txt", "modified a.txt"},
+		{"git update-index --assume-unchanged a.txt; echo hidden > a.txt",
+			"modified a.txt"},
 		{"git update-index --skip-worktree a.txt; echo hidden > a.txt", "modified a.txt"},
 		{"echo u > ' odd '", "untracked  odd "},
 		{"mkdir new; echo u > new/u", "untracked new/"},
 		{"echo i > x.ign", "ignored x.ign"},
 		{"git init -q nested; echo 1 > nested/1", "untracked nested/"},
-		{"git stash -q 2>/dev/null; echo edit > a.txt; git stash -q -m later", "stash On b: later"},
+		{"git stash -q 2>/dev/null; echo edit > a.txt; git stash -q -m later",
+			"stash On b: later"},
 		{"git worktree lock .", "lock it is locked by git worktree lock"},
-		{"git config status.showUntrackedFiles no; git config status.relativePaths true; echo u > sub/u", "untracked sub/u"},
+		{"git config status.showUntrackedFiles no; git config status.relativePaths true; echo u > sub/u",
+			"untracked sub/u"},
 	};
 	struct place *p = *state;
 
@@ -108,7 +118,8 @@ static void commits_count_until_they_are_elsewhere(void **state)
 	assert_string_equal(said(p), "");
 	run(p, "git -C repo branch -qD copy; git init -q --bare up.git; cd repo; git remote add origin ../up.git; git push -q origin b");
 	assert_string_equal(said(p), "");
-	run(p, "cd %.*s; git checkout -q --detach; git commit -q --allow-empty -m loose", STRF(tree_path(p)));
+	run(p, "cd %.*s; git checkout -q --detach; git commit -q --allow-empty -m loose",
+		STRF(tree_path(p)));
 	assert_non_null(strstr(said(p), " loose"));
 }
 
@@ -117,8 +128,10 @@ static void an_operation_in_the_middle_is_named(void **state)
 	struct place *p = *state;
 
 	make_tree(p);
-	run(p, "cd repo; echo m > a.txt; git commit -qam main; cd %.*s; echo b > a.txt; git commit -qam b; git branch -q copy;"
-	       " git merge -q main >/dev/null || true; git checkout -q --ours a.txt; git add a.txt", STRF(tree_path(p)));
+	run(p,
+		"cd repo; echo m > a.txt; git commit -qam main; cd %.*s; echo b > a.txt; git commit -qam b; git branch -q copy;"
+		" git merge -q main >/dev/null || true; git checkout -q --ours a.txt; git add a.txt",
+		STRF(tree_path(p)));
 	assert_string_equal(said(p), "operation a merge that is not finished");
 }
 
@@ -133,7 +146,8 @@ static void a_process_that_works_there_is_named(void **state)
 	assert_int_equal(pipe(ready), 0);
 	child = fork();
 	if (child == 0) {
-		if (chdir(str_z(p->arena, in(p, "trees/repo/b-7728950e/sub"))) != 0 || write(ready[1], "x", 1) != 1)
+		if (chdir(str_z(p->arena, in(p, "trees/repo/b-7728950e/sub"))) != 0 ||
+			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -154,13 +168,16 @@ static void submodules_are_looked_into(void **state)
 	struct place *p = *state;
 
 	make_tree(p);
-	run(p, "git init -q -b main lib; cd lib; echo l > l; git add .; git commit -qm l; cd %.*s;"
-	       " git -c protocol.file.allow=always submodule --quiet add ../../../lib mod; git commit -qm mod; git branch -q copy",
+	run(p,
+		"git init -q -b main lib; cd lib; echo l > l; git add .; git commit -qm l; cd %.*s;"
+		" git -c protocol.file.allow=always submodule --quiet add ../../../lib mod; git commit -qm mod; git branch -q copy",
 		STRF(tree_path(p)));
 	assert_string_equal(said(p), "");
-	run(p, "cd %.*s/mod; git checkout -qb side; git commit -q --allow-empty -m inner; git checkout -q main", STRF(tree_path(p)));
+	run(p, "cd %.*s/mod; git checkout -qb side; git commit -q --allow-empty -m inner; git checkout -q main",
+		STRF(tree_path(p)));
 	assert_int_equal(strncmp(said(p), "commit mod/", 11), 0);
-	run(p, "cd %.*s/mod; git branch -qD side; echo i > i; echo i > .git-x; git config core.excludesFile x", STRF(tree_path(p)));
+	run(p, "cd %.*s/mod; git branch -qD side; echo i > i; echo i > .git-x; git config core.excludesFile x",
+		STRF(tree_path(p)));
 	assert_non_null(strstr(said(p), "untracked mod/i"));
 	run(p, "cd %.*s/mod; rm i .git-x", STRF(tree_path(p)));
 	ok(p, remove_tree(p, STR_NONE));

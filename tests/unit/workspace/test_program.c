@@ -6,7 +6,8 @@
 
 static int script(struct place *p, const char *text, int64_t timeout_ms, struct setup_result *out)
 {
-	struct setup_order order = {.path = in(p, "work"), .script = str_of(text), .timeout_ms = timeout_ms};
+	struct setup_order order = {
+		.path = in(p, "work"), .script = str_of(text), .timeout_ms = timeout_ms};
 
 	return setup_run(&p->call, &order, out, &p->f);
 }
@@ -23,8 +24,11 @@ static void it_runs_in_the_work_tree_and_keeps_what_was_said(void **state)
 	struct place *p = *state;
 	struct setup_result result;
 	const struct str env[] = {STR("COLOUR=blue"), STR("HOME=/nowhere")};
-	struct setup_order order = {.path = in(p, "work"), .env = env, .env_count = 2,
-		.script = STR("pwd; echo err >&2; echo $COLOUR $HOME; cat; test ! -t 0; echo done > made")};
+	struct setup_order order = {.path = in(p, "work"),
+		.env = env,
+		.env_count = 2,
+		.script = STR(
+			"pwd; echo err >&2; echo $COLOUR $HOME; cat; test ! -t 0; echo done > made")};
 
 	ok(p, setup_run(&p->call, &order, &result, &p->f));
 	assert_str(result.tail, arena_printf(p->arena, "%s/work\nerr\nblue /nowhere\n", p->dir));
@@ -36,7 +40,8 @@ static void an_argument_list_meets_no_shell(void **state)
 {
 	struct place *p = *state;
 	struct setup_result result;
-	const struct str argv[] = {STR("printf"), STR("%s|"), STR("$HOME; exit 3"), STR(""), STR("a b")};
+	const struct str argv[] = {
+		STR("printf"), STR("%s|"), STR("$HOME; exit 3"), STR(""), STR("a b")};
 	struct setup_order order = {.path = in(p, "work"), .argv = argv, .argc = 5};
 
 	ok(p, setup_run(&p->call, &order, &result, &p->f));
@@ -93,8 +98,10 @@ static void at_its_deadline_all_that_it_started_goes(void **state)
 
 	assert_non_null(fifo);
 	reader = fopen(str_z(p->arena, in(p, "fifo")), "re");
-	assert_int_equal(script(p, "exec 9> ../fifo; trap '' TERM; sleep 600 & (sleep 600; echo) & echo begun; wait; wait; sleep 600", 200,
-				 &result),
+	assert_int_equal(
+		script(p,
+			"exec 9> ../fifo; trap '' TERM; sleep 600 & (sleep 600; echo) & echo begun; wait; wait; sleep 600",
+			200, &result),
 		-1);
 	fclose(fifo);
 	assert_cause(p, "timed_out");

@@ -13,7 +13,8 @@ static struct str take(struct place *p, int ordinal)
 
 static const char *files(struct place *p)
 {
-	return run(p, "cd repo; find . -path ./.git -prune -o ! -type d -print | LC_ALL=C sort | tr '\\n' ' '");
+	return run(p,
+		"cd repo; find . -path ./.git -prune -o ! -type d -print | LC_ALL=C sort | tr '\\n' ' '");
 }
 
 static void files_added_since_go_and_changed_ones_come_back(void **state)
@@ -30,7 +31,9 @@ static void files_added_since_go_and_changed_ones_come_back(void **state)
 	ok(p, checkpoint_restore(&p->call, p->repo, ref, &done, &p->f));
 	assert_string_equal(files(p), "./.gitignore ./a.txt ./mine.ign ./sub/b.txt ./untracked ");
 	assert_string_equal(run(p, "cd repo; cat a.txt untracked sub/b.txt"), "edit\nkeep\ntwo");
-	assert_string_equal(run(p, "cd repo; test ! -x untracked; test ! -d deep; git log --format=%%s | tr '\\n' ' '"), "agent first ");
+	assert_string_equal(
+		run(p, "cd repo; test ! -x untracked; test ! -d deep; git log --format=%%s | tr '\\n' ' '"),
+		"agent first ");
 	assert_int_equal(done.files.total, 5);
 	assert_int_equal(done.kept_count, 0);
 }
@@ -64,7 +67,8 @@ static void an_ignored_file_in_the_way_is_kept_and_told(void **state)
 	run(p, "cd repo; printf '.env\\nconf\\nd\\n' >> .gitignore; echo secret > .env; rm -r conf; echo file > conf;"
 	       " rm -r d; mkdir d; echo f > d/e");
 	ok(p, checkpoint_restore(&p->call, p->repo, ref, &done, &p->f));
-	assert_string_equal(run(p, "cd repo; cat .env conf d/e .gitignore"), "secret\nfile\nf\n*.ign");
+	assert_string_equal(
+		run(p, "cd repo; cat .env conf d/e .gitignore"), "secret\nfile\nf\n*.ign");
 	assert_int_equal(done.kept_count, 3);
 	assert_str(done.kept[0], ".env");
 	assert_str(done.kept[1], "conf/x");
@@ -97,7 +101,8 @@ static void an_ignored_file_in_a_folder_that_should_be_a_file_is_kept(void **sta
 	ref = take(p, 0);
 	run(p, "cd repo; rm x y; mkdir x; echo in > x/in; echo precious > x/mine.ign; git init -q y/nested; echo in > y/in; echo new > a.txt");
 	ok(p, checkpoint_restore(&p->call, p->repo, ref, &done, &p->f));
-	assert_string_equal(run(p, "cd repo; cat x/mine.ign a.txt; ls x y"), "precious\none\nx:\nmine.ign\n\ny:\nnested");
+	assert_string_equal(run(p, "cd repo; cat x/mine.ign a.txt; ls x y"),
+		"precious\none\nx:\nmine.ign\n\ny:\nnested");
 	assert_int_equal(done.kept_count, 2);
 }
 
@@ -113,7 +118,8 @@ static void submodules_are_not_touched(void **state)
 	ref = take(p, 0);
 	run(p, "cd repo/mod; echo work > l; echo more > more; git add .; git commit -qm more; echo uncommitted > l; echo 1 > ../n");
 	ok(p, checkpoint_restore(&p->call, p->repo, ref, &done, &p->f));
-	assert_string_equal(run(p, "cd repo/mod; cat l more; ls ../n 2>/dev/null || true"), "uncommitted\nmore");
+	assert_string_equal(run(p, "cd repo/mod; cat l more; ls ../n 2>/dev/null || true"),
+		"uncommitted\nmore");
 }
 
 static void a_repository_without_a_commit_can_be_restored(void **state)
@@ -144,19 +150,22 @@ static void a_restore_follows_no_link_out_of_the_work_tree(void **state)
 
 static void an_unknown_checkpoint_is_refused(void **state)
 {
-	static const char *const refs[] = {"refs/dais/checkpoints/x/ordinal/0", "main", "HEAD", "", "--help", "refs/heads/main"};
+	static const char *const refs[] = {"refs/dais/checkpoints/x/ordinal/0", "main", "HEAD", "",
+		"--help", "refs/heads/main"};
 	struct place *p = *state;
 	struct restored done;
 
 	place_repo(p);
 	run(p, "echo edit > repo/a.txt");
 	for (size_t i = 0; i < sizeof(refs) / sizeof(refs[0]); i++) {
-		assert_int_equal(checkpoint_restore(&p->call, p->repo, str_of(refs[i]), &done, &p->f), -1);
+		assert_int_equal(
+			checkpoint_restore(&p->call, p->repo, str_of(refs[i]), &done, &p->f), -1);
 		assert_cause(p, "checkpoint_not_found");
 	}
 	assert_string_equal(run(p, "cat repo/a.txt"), "edit");
 	run(p, "mkdir plain");
-	assert_int_equal(checkpoint_restore(&p->call, in(p, "plain"), str_of(refs[0]), &done, &p->f), -1);
+	assert_int_equal(
+		checkpoint_restore(&p->call, in(p, "plain"), str_of(refs[0]), &done, &p->f), -1);
 	assert_cause(p, "repository_missing");
 }
 

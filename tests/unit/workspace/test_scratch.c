@@ -8,7 +8,8 @@ static const char *make(struct place *p, const char *title, const char *thread_i
 {
 	struct str path;
 
-	ok(p, scratch_create(&p->call, in(p, "data"), str_of(title), str_of(thread_id), NOW, &path, &p->f));
+	ok(p, scratch_create(&p->call, in(p, "data"), str_of(title), str_of(thread_id), NOW, &path,
+		      &p->f));
 	assert_int_equal(access(path.p, W_OK), 0);
 	return path.p + strlen(p->dir) + strlen("/data/scratch/");
 }
@@ -26,7 +27,8 @@ static void the_name_is_day_title_and_thread(void **state)
 		{"-x\n\ty", "2026-03-02-x-y-7728950e"},
 		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 			"2026-03-02-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-7728950e"},
-		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbb", "2026-03-02-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-7728950e"},
+		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbb",
+			"2026-03-02-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-7728950e"},
 	};
 	struct place *p = *state;
 
@@ -56,12 +58,16 @@ static void inside_a_repository_there_are_none(void **state)
 	struct str path;
 
 	run(p, "git init -q .; mkdir -p deep/data");
-	assert_int_equal(scratch_create(&p->call, in(p, "deep/data"), STR("t"), STR(THREAD), NOW, &path, &p->f), -1);
+	assert_int_equal(scratch_create(&p->call, in(p, "deep/data"), STR("t"), STR(THREAD), NOW,
+				 &path, &p->f),
+		-1);
 	assert_int_equal(p->f.code, FAIL_INVALID_REQUEST);
 	assert_cause(p, "inside_repository");
 	assert_false(exists(p, "deep/data/scratch"));
 	run(p, "rm -rf .git; git init -q --bare bare.git");
-	assert_int_equal(scratch_create(&p->call, in(p, "bare.git"), STR("t"), STR(THREAD), NOW, &path, &p->f), -1);
+	assert_int_equal(scratch_create(&p->call, in(p, "bare.git"), STR("t"), STR(THREAD), NOW,
+				 &path, &p->f),
+		-1);
 	assert_cause(p, "inside_repository");
 }
 
@@ -71,7 +77,9 @@ static void what_is_in_the_way_is_told(void **state)
 	struct str path;
 
 	run(p, "echo file > data/scratch");
-	assert_int_equal(scratch_create(&p->call, in(p, "data"), STR("t"), STR(THREAD), NOW, &path, &p->f), -1);
+	assert_int_equal(
+		scratch_create(&p->call, in(p, "data"), STR("t"), STR(THREAD), NOW, &path, &p->f),
+		-1);
 	assert_cause(p, "path_taken");
 	assert_string_equal(run(p, "cat data/scratch"), "file");
 }

@@ -7,7 +7,10 @@
 
 static int make(struct place *p, const char *base, const char *branch, struct worktree *out)
 {
-	struct worktree_order order = {.root = p->repo, .dir = p->trees, .thread_id = STR(THREAD), .base = str_of(base),
+	struct worktree_order order = {.root = p->repo,
+		.dir = p->trees,
+		.thread_id = STR(THREAD),
+		.base = str_of(base),
 		.branch = str_of(branch)};
 
 	return worktree_create(&p->call, &order, out, &p->f);
@@ -15,7 +18,8 @@ static int make(struct place *p, const char *base, const char *branch, struct wo
 
 static const char *branches(struct place *p)
 {
-	return run(p, "git -C repo for-each-ref --format='%%(refname:short)' refs/heads | tr '\\n' ' '");
+	return run(p,
+		"git -C repo for-each-ref --format='%%(refname:short)' refs/heads | tr '\\n' ' '");
 }
 
 static const char *list(struct place *p)
@@ -62,12 +66,14 @@ static void a_branch_name_is_cleaned(void **state)
 
 static void every_cleaned_name_is_one_that_git_takes(void **state)
 {
-	static const char *const wanted[] = {"feature/\xc3\xa4", "..", "-x", "a//b", "\xf0\x9f\x92\xa6", "HEAD", "a.lock", "@", "x.",
-		"a/.lock/b", "~^:?*[\\", "\xff\xfe"};
+	static const char *const wanted[] = {"feature/\xc3\xa4", "..", "-x", "a//b",
+		"\xf0\x9f\x92\xa6", "HEAD", "a.lock", "@", "x.", "a/.lock/b", "~^:?*[\\",
+		"\xff\xfe"};
 	struct place *p = *state;
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		run(p, "git check-ref-format --branch %s", str_z(p->arena, branch_clean(p->arena, str_of(wanted[i]))));
+		run(p, "git check-ref-format --branch %s",
+			str_z(p->arena, branch_clean(p->arena, str_of(wanted[i]))));
 }
 
 static void a_work_tree_is_named_by_branch_and_thread(void **state)
@@ -81,8 +87,10 @@ static void a_work_tree_is_named_by_branch_and_thread(void **state)
 	assert_str(tree.path, str_z(p->arena, in(p, "trees/repo/feature-lexer-7728950e")));
 	assert_false(tree.is_temporary);
 	assert_string_equal(run(p, "cat trees/repo/feature-lexer-7728950e/sub/b.txt"), "two");
-	assert_string_equal(run(p, "git -C %.*s symbolic-ref HEAD", STRF(tree.path)), "refs/heads/feature/lexer");
-	assert_string_equal(run(p, "git -C repo config branch.feature/lexer.gh-merge-base"), "main");
+	assert_string_equal(run(p, "git -C %.*s symbolic-ref HEAD", STRF(tree.path)),
+		"refs/heads/feature/lexer");
+	assert_string_equal(
+		run(p, "git -C repo config branch.feature/lexer.gh-merge-base"), "main");
 	assert_string_equal(run(p, "git -C repo rev-parse main"), str_z(p->arena, tree.commit));
 }
 
@@ -95,13 +103,17 @@ static void without_a_branch_it_gets_a_temporary_one_that_can_be_renamed(void **
 	place_repo(p);
 	ok(p, make(p, "main", NULL, &tree));
 	assert_true(tree.is_temporary && branch_is_temporary(tree.branch));
-	ok(p, worktree_rename_branch(&p->call, tree.path, tree.branch, STR("Write the Parser"), &name, &p->f));
+	ok(p, worktree_rename_branch(
+		      &p->call, tree.path, tree.branch, STR("Write the Parser"), &name, &p->f));
 	assert_str(name, "write-the-parser");
-	assert_string_equal(run(p, "git -C %.*s symbolic-ref HEAD", STRF(tree.path)), "refs/heads/write-the-parser");
-	assert_string_equal(run(p, "git -C repo config branch.write-the-parser.gh-merge-base"), "main");
+	assert_string_equal(run(p, "git -C %.*s symbolic-ref HEAD", STRF(tree.path)),
+		"refs/heads/write-the-parser");
+	assert_string_equal(
+		run(p, "git -C repo config branch.write-the-parser.gh-merge-base"), "main");
 	assert_string_equal(branches(p), "main write-the-parser ");
 	/* Again: the branch has a name that somebody chose. */
-	assert_int_equal(worktree_rename_branch(&p->call, tree.path, name, STR("other"), &name, &p->f), -1);
+	assert_int_equal(
+		worktree_rename_branch(&p->call, tree.path, name, STR("other"), &name, &p->f), -1);
 	assert_cause(p, "branch_taken");
 }
 
@@ -114,14 +126,20 @@ static void a_temporary_branch_keeps_its_name_when_the_better_one_is_taken(void 
 	place_repo(p);
 	ok(p, make(p, "main", NULL, &tree));
 	run(p, "git -C repo branch taken");
-	assert_int_equal(worktree_rename_branch(&p->call, tree.path, tree.branch, STR("taken"), &name, &p->f), -1);
+	assert_int_equal(worktree_rename_branch(
+				 &p->call, tree.path, tree.branch, STR("taken"), &name, &p->f),
+		-1);
 	assert_cause(p, "branch_taken");
-	assert_int_equal(worktree_rename_branch(&p->call, tree.path, tree.branch, STR("taken/below"), &name, &p->f), -1);
+	assert_int_equal(worktree_rename_branch(&p->call, tree.path, tree.branch,
+				 STR("taken/below"), &name, &p->f),
+		-1);
 	assert_cause(p, "branch_taken");
-	assert_string_equal(run(p, "git -C %.*s symbolic-ref --short HEAD", STRF(tree.path)), str_z(p->arena, tree.branch));
+	assert_string_equal(run(p, "git -C %.*s symbolic-ref --short HEAD", STRF(tree.path)),
+		str_z(p->arena, tree.branch));
 }
 
-static void it_starts_from_the_local_branch_with_its_unpushed_commits_and_without_edits(void **state)
+static void it_starts_from_the_local_branch_with_its_unpushed_commits_and_without_edits(
+	void **state)
 {
 	struct place *p = *state;
 	struct worktree tree;
@@ -141,7 +159,10 @@ static void it_starts_from_the_local_branch_with_its_unpushed_commits_and_withou
 static void from_origin_it_fetches_first(void **state)
 {
 	struct place *p = *state;
-	struct worktree_order order = {.dir = p->trees, .thread_id = STR(THREAD), .base = STR("main"), .branch = STR("b"),
+	struct worktree_order order = {.dir = p->trees,
+		.thread_id = STR(THREAD),
+		.base = STR("main"),
+		.branch = STR("b"),
 		.is_from_origin = true};
 	struct worktree tree;
 
@@ -164,15 +185,19 @@ static void from_origin_it_fetches_first(void **state)
 	assert_int_equal(worktree_create(&p->call, &order, &tree, &p->f), -1);
 	assert_null(memmem(p->f.message.p, p->f.message.n, "s3cret", 6));
 	assert_cause(p, "fetch_failed");
-	assert_string_equal(run(p, "git -C clone branch --format='%%(refname:short)' | tr '\\n' ' '"), "b main ");
+	assert_string_equal(
+		run(p, "git -C clone branch --format='%%(refname:short)' | tr '\\n' ' '"),
+		"b main ");
 }
 
 static void each_failure_has_its_cause_and_leaves_nothing(void **state)
 {
-	static const char *const bases[] = {"nowhere", "-x", "", "a b", "HEAD:a.txt", "main\nmain", "\xff", "main^{tree}", "--all"};
+	static const char *const bases[] = {"nowhere", "-x", "", "a b", "HEAD:a.txt", "main\nmain",
+		"\xff", "main^{tree}", "--all"};
 	struct place *p = *state;
 	struct worktree tree;
-	struct worktree_order order = {.dir = p->trees, .thread_id = STR(THREAD), .base = STR("main")};
+	struct worktree_order order = {
+		.dir = p->trees, .thread_id = STR(THREAD), .base = STR("main")};
 
 	place_repo(p);
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
@@ -212,8 +237,9 @@ static void spoil(struct place *p, const char *body)
 {
 	const char *path = getenv("PATH");
 
-	run(p, "mkdir bin; real=$(command -v git); { echo '#!/bin/sh'; echo \"real=$real\";"
-	       " echo 'case \" $* \" in *\" worktree add \"*) %s;; esac; exec $real \"$@\"'; } > bin/git; chmod +x bin/git",
+	run(p,
+		"mkdir bin; real=$(command -v git); { echo '#!/bin/sh'; echo \"real=$real\";"
+		" echo 'case \" $* \" in *\" worktree add \"*) %s;; esac; exec $real \"$@\"'; } > bin/git; chmod +x bin/git",
 		body);
 	setenv("OLD_PATH", path, 1);
 	setenv("PATH", arena_printf(p->arena, "%s/bin:%s", p->dir, path), 1);
@@ -230,7 +256,8 @@ static void a_full_disk_is_told_and_undone(void **state)
 	struct worktree tree;
 
 	place_repo(p);
-	spoil(p, "$real \"$@\"; echo \"fatal: write error: No space left on device\" >&2; exit 128");
+	spoil(p,
+		"$real \"$@\"; echo \"fatal: write error: No space left on device\" >&2; exit 128");
 	assert_int_equal(make(p, "main", "b", &tree), -1);
 	unspoil();
 	assert_int_equal(p->f.code, FAIL_STORAGE_FULL);
@@ -246,7 +273,8 @@ static void a_git_that_dies_in_the_middle_leaves_nothing(void **state)
 	struct worktree tree;
 
 	place_repo(p);
-	/* The folder has lost its link, the entry is there: what git itself does not remove any more. */
+	/* The folder has lost its link, the entry is there: what git itself does not remove any
+	 * more. */
 	spoil(p, "$real \"$@\"; rm -f %s/trees/repo/*/.git; kill -9 $$");
 	run(p, "sed -i 's#%%s#%s#' bin/git", p->dir);
 	assert_int_equal(make(p, "main", "b", &tree), -1);
@@ -305,8 +333,11 @@ static void *race(void *arg)
 	struct racer *racer = arg;
 	struct arena *arena = arena_create();
 	struct workspace_call call = {.arena = arena};
-	struct worktree_order order = {.root = racer->place->repo, .dir = racer->place->trees,
-		.thread_id = str_of(racer->thread_id), .base = STR("main"), .branch = str_of(racer->branch)};
+	struct worktree_order order = {.root = racer->place->repo,
+		.dir = racer->place->trees,
+		.thread_id = str_of(racer->thread_id),
+		.base = STR("main"),
+		.branch = str_of(racer->branch)};
 	struct worktree tree;
 	struct failure f;
 
@@ -343,8 +374,10 @@ static void of_two_launches_with_one_branch_one_wins_and_keeps_all(void **state)
 		assert_int_equal(racers[0].result + racers[1].result, -1);
 		loser = racers[0].result == 0 ? 1 : 0;
 		assert_string_equal(racers[loser].cause, "branch_taken");
-		assert_true(exists(p, arena_printf(p->arena, "trees/repo/%s-%s/a.txt", branch, racers[1 - loser].thread_id)));
-		assert_false(exists(p, arena_printf(p->arena, "trees/repo/%s-%s", branch, racers[loser].thread_id)));
+		assert_true(exists(p, arena_printf(p->arena, "trees/repo/%s-%s/a.txt", branch,
+					      racers[1 - loser].thread_id)));
+		assert_false(exists(p, arena_printf(p->arena, "trees/repo/%s-%s", branch,
+					       racers[loser].thread_id)));
 		free((char *)(uintptr_t)racers[loser].cause);
 	}
 }
@@ -355,7 +388,9 @@ static void two_launches_with_other_branches_both_succeed(void **state)
 
 	place_repo(p);
 	for (int round = 0; round < 8; round++) {
-		struct racer racers[2] = {{.place = p, .thread_id = "11111111", .branch = arena_printf(p->arena, "a%d", round)},
+		struct racer racers[2] = {{.place = p,
+						  .thread_id = "11111111",
+						  .branch = arena_printf(p->arena, "a%d", round)},
 			{.place = p, .thread_id = "22222222"}};
 
 		run_both(racers);
@@ -372,8 +407,10 @@ static void hooks_of_the_user_do_not_run(void **state)
 	struct worktree tree;
 
 	place_repo(p);
-	run(p, "for h in post-checkout reference-transaction post-index-change; do"
-	       " printf '#!/bin/sh\\ntouch %s/ran\\n' > repo/.git/hooks/$h; chmod +x repo/.git/hooks/$h; done", p->dir);
+	run(p,
+		"for h in post-checkout reference-transaction post-index-change; do"
+		" printf '#!/bin/sh\\ntouch %s/ran\\n' > repo/.git/hooks/$h; chmod +x repo/.git/hooks/$h; done",
+		p->dir);
 	ok(p, make(p, "main", "b", &tree));
 	assert_false(exists(p, "ran"));
 }
@@ -383,17 +420,20 @@ static void a_path_is_a_work_tree_of_the_repository_or_not(void **state)
 	struct place *p = *state;
 	struct worktree tree;
 	struct str real;
-	static const char *const wrong[] = {"repo/sub", "other", "plain", "copy", "nothing", "repo/.git", "repo-evil"};
+	static const char *const wrong[] = {
+		"repo/sub", "other", "plain", "copy", "nothing", "repo/.git", "repo-evil"};
 
 	place_repo(p);
 	ok(p, make(p, "main", "b", &tree));
-	run(p, "ln -s trees alias; git init -q other; mkdir plain; cp -r %.*s copy; git init -q repo-evil", STRF(tree.path));
+	run(p, "ln -s trees alias; git init -q other; mkdir plain; cp -r %.*s copy; git init -q repo-evil",
+		STRF(tree.path));
 	ok(p, worktree_check(&p->call, p->repo, tree.path, &real, &p->f));
 	ok(p, worktree_check(&p->call, p->repo, in(p, "alias/./repo/b-7728950e/"), &real, &p->f));
 	assert_str(real, str_z(p->arena, tree.path));
 	ok(p, worktree_check(&p->call, tree.path, p->repo, &real, &p->f));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		assert_int_equal(worktree_check(&p->call, p->repo, in(p, "%s", wrong[i]), &real, &p->f), -1);
+		assert_int_equal(
+			worktree_check(&p->call, p->repo, in(p, "%s", wrong[i]), &real, &p->f), -1);
 		assert_int_equal(p->f.code, FAIL_INVALID_REQUEST);
 		assert_cause(p, "not_a_worktree");
 	}
