@@ -278,6 +278,7 @@ static void configuration_of_the_user_does_not_bend_it(void **state)
 	assert_string_equal(
 		said(p, &made), "modified a.txt +1 -1 added copy.txt +1 -0 added mixed +2 -0 ");
 	assert_false(exists(p, "repo/ran"));
+	assert_string_equal(run(p, "find repo/.git -name 'sharedindex*' | wc -l"), "0");
 }
 
 static void variables_of_another_repository_do_not_lead_it_astray(void **state)

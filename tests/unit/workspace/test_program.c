@@ -110,6 +110,22 @@ static void at_its_deadline_all_that_it_started_goes(void **state)
 	fclose(reader);
 }
 
+static void what_ignores_the_request_goes_when_the_script_has_gone(void **state)
+{
+	struct place *p = *state;
+	struct setup_result result;
+	FILE *fifo = fopen(str_z(p->arena, in(p, "fifo")), "r+e"), *reader;
+
+	assert_non_null(fifo);
+	reader = fopen(str_z(p->arena, in(p, "fifo")), "re");
+	assert_int_equal(
+		script(p, "exec 9> ../fifo; (trap '' TERM; sleep 600) & wait", 500, &result), -1);
+	fclose(fifo);
+	assert_cause(p, "timed_out");
+	assert_int_equal(fgetc(reader), EOF);
+	fclose(reader);
+}
+
 struct stopper {
 	const char *fifo;
 	struct cancel *cancel;
@@ -186,6 +202,7 @@ int main(void)
 		STORY(a_script_that_fails_says_how),
 		STORY(of_much_output_the_end_is_kept),
 		STORY(at_its_deadline_all_that_it_started_goes),
+		STORY(what_ignores_the_request_goes_when_the_script_has_gone),
 		STORY(another_thread_can_stop_it),
 		STORY(a_script_may_leave_a_service_behind_and_is_not_waited_for),
 		STORY(no_descriptor_of_ours_is_passed_on_or_left),
