@@ -1,0 +1,168 @@
+"""What is expected of an agent, whichever it is. A check gets a Stage, which opens sessions, and asserts.
+
+A check that does not apply to an agent raises Skip with the reason.
+"""
+import contextlib
+import shutil
+
+import agents
+import programs
+from mcp_server import McpServer
+from model_server import ModelServer
+
+TRANSCRIPTS = programs.CACHE / "transcripts"
+SPOKEN = "hello from the model of the tests"
+
+
+class Skip(Exception):
+    pass
+
+
+class Stage:
+    """The model, the MCP server and the home of one check of one agent."""
+
+    def __init__(self, agent, check):
+        self.agent = agent
+        name = check.__name__
+        # Not below /tmp: Codex does less there.
+        home = programs.CACHE / "homes" / f"{agent.name}-{name}"
+        shutil.rmtree(home, ignore_errors=True)
+        self.place = agents.Place(home, TRANSCRIPTS / agent.name / f"{name}.jsonl", ModelServer())
+        self.model = self.place.model
+        self.asks_mcp = False
+
+    def __enter__(self):
+        self.place.make()
+        self.model.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.model.stop()
+        if kind is None:
+            shutil.rmtree(self.place.home)
+
+    @contextlib.contextmanager
+    def session(self, allows=True, mcp=None):
+        """A session that is ended at the end of the block, in good order when all went well."""
+        self.place.mcp = mcp
+        self.agent.configure(self.place)
+        session = self.agent.session(self.agent, self.place, allows)
+        try:
+            yield session.start()
+        finally:
+            if hasattr(session, "child"):
+                session.child.end()
+            assert not self.model.mistakes, self.model.mistakes
+
+    def repo_file(self, name):
+        path = self.place.repo / name
+        return path.read_text() if path.exists() else None
+
+
+def a_turn_streams_text(stage):
+    with stage.session() as session:
+        turn = session.turn(f"@@slow 20 {SPOKEN}")
+        assert (turn.outcome, turn.text) == ("completed", SPOKEN), turn
+        assert len(turn.pieces) > 1, "the text came in one piece"
+        assert turn.usage, "no usage was told"
+
+
+def a_second_turn_knows_the_first(stage):
+    with stage.session() as session:
+        session.turn("@@say the word is harbour")
+        turn = session.turn("@@say understood")
+        assert turn.outcome == "completed" and turn.text.endswith("understood"), turn
+    shown = str(stage.model.requests[-1].get("body"))
+    asked = [str(entry["body"]) for entry in stage.model.requests if entry.get("step") == 0]
+    assert "the word is harbour" in asked[-1], shown[-2000:]
+
+
+def thoughts_are_told_apart_from_text(stage):
+    with stage.session() as session:
+        turn = session.turn("@@think about boats")
+        assert (turn.outcome, turn.text) == ("completed", "thought."), turn
+        assert "about boats" in "".join(turn.thoughts), turn
+
+
+def a_granted_command_runs(stage):
+    with stage.session() as session:
+        turn = session.turn("\n".join([stage.agent.shell("touch granted.txt && echo it ran > granted.txt"), "@@say done"]))
+        assert turn.outcome == "completed" and turn.text.endswith("done"), turn
+        assert turn.asked, "the program did not ask"
+        assert stage.repo_file("granted.txt") == "it ran\n", turn
+        assert set(turn.tools.values()) == {"completed"}, turn
+
+
+def a_denied_command_does_not_run(stage):
+    with stage.session(allows=False) as session:
+        turn = session.turn("\n".join([stage.agent.shell("touch denied.txt && echo it ran > denied.txt"), "@@say done"]))
+        assert turn.outcome in ("completed", "interrupted"), turn
+        assert turn.asked, "the program did not ask"
+        assert stage.repo_file("denied.txt") is None, turn
+
+
+def a_tool_of_the_mcp_server_is_called(stage):
+    with McpServer() as mcp, stage.session(mcp=mcp) as session:
+        turn = session.turn("\n".join([*stage.agent.mcp_steps("echo", {"text": "over the harbour"}), "@@say done"]))
+        assert turn.outcome == "completed" and turn.text.endswith("done"), turn
+        assert mcp.calls("echo") == [{"text": "over the harbour"}], mcp.requests
+        assert not [entry for entry in mcp.requests if entry["status"] == 401], mcp.requests
+    assert "over the harbour" in str(stage.model.requests[-1].get("outputs")) or any(
+        "over the harbour" in output for entry in stage.model.requests for output in entry.get("outputs", ())), "the model never saw the result"
+
+
+def an_interrupted_answer_ends_the_turn(stage):
+    with stage.session() as session:
+        turn = session.turn("@@hang first word", interrupt_when=lambda turn: turn.pieces)
+        assert turn.outcome == "interrupted", turn
+        assert stage.model.wait_for(lambda entry: entry.get("cut")), "the program kept its call to the model open"
+        turn = session.turn("@@say still here")
+        assert turn.outcome == "completed" and turn.text.endswith("still here"), turn
+
+
+def an_interrupted_command_ends_the_turn(stage):
+    command = "touch started.txt; until false; do sleep 0.2; done"
+    with stage.session() as session:
+        turn = session.turn("\n".join([stage.agent.shell(command), "@@say done"]),
+                            interrupt_when=lambda _: stage.repo_file("started.txt") is not None)
+        assert turn.outcome == "interrupted", turn
+
+
+def failing(stage, step, does, error=""):
+    """A turn whose model fails: it ends failed, or it goes on trying until it is interrupted."""
+    with stage.session() as session:
+        if does == "retries":
+            calls = stage.model.requests
+            turn = session.turn(step, interrupt_when=lambda _: sum("step" in entry and entry["step"] == 0 for entry in calls) > 1)
+            assert turn.outcome in ("interrupted", "completed", "failed"), turn
+            return
+        turn = session.turn(step)
+        assert turn.outcome == {"fails": "failed", "completes": "completed"}[does], turn
+        assert error in turn.error, turn
+
+
+def a_bad_request_fails_the_turn(stage):
+    failing(stage, "@@status 400", stage.agent.on_400)
+
+
+def a_rate_limit_is_told(stage):
+    failing(stage, "@@status 429", stage.agent.on_429)
+
+
+def an_overloaded_model_is_told(stage):
+    failing(stage, "@@status 500", stage.agent.on_500)
+
+
+def a_cut_stream_is_survived(stage):
+    failing(stage, "@@half these words are the last", stage.agent.on_cut)
+
+
+def a_refused_key_is_told(stage):
+    stage.model.accepts = "another key"
+    failing(stage, "@@say never", stage.agent.on_401)
+
+
+CHECKS = [a_turn_streams_text, a_second_turn_knows_the_first, thoughts_are_told_apart_from_text, a_granted_command_runs,
+          a_denied_command_does_not_run, a_tool_of_the_mcp_server_is_called, an_interrupted_answer_ends_the_turn,
+          an_interrupted_command_ends_the_turn, a_bad_request_fails_the_turn, a_refused_key_is_told, a_rate_limit_is_told,
+          an_overloaded_model_is_told, a_cut_stream_is_survived]
