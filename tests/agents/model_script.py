@@ -14,6 +14,7 @@ everything must come to an end.
     @@json TEXT               text in one piece
     @@hang TEXT               one word, then silence until the client leaves
     @@half TEXT               two words, then the connection is cut
+    @@early TEXT              two words, then the stream ends in good order, but without the events that close it
     @@drop                    the connection is cut before any byte
     @@status CODE [TYPE [RETRY_AFTER]]    an HTTP error
     @@fail TYPE               an error inside the stream
@@ -42,7 +43,7 @@ class Reply:
     parts: list
     finish: str = "stop"  # or "tool", "length", "refusal"
     pause: float = 0.0  # seconds after each word
-    end: str = "whole"  # or, after `words`, "cut", "hang", "error"
+    end: str = "whole"  # or, after `words`, "cut", "early", "hang", "error"; or, before anything, "drop"
     words: int = 0
     status: int = 200
     kind: str = ""  # of the error
@@ -91,7 +92,10 @@ def reply_of(verb, rest, tools):
     if verb == "hang":
         return Reply([("say", rest or "waiting for nothing")], end="hang", words=1)
     if verb == "half":
-        return Reply([("say", rest or "half of this is lost")], end="cut", words=2)
+        # Slowly: programs that collect what comes would show nothing of it.
+        return Reply([("say", rest or "half of this is lost")], end="cut", words=2, pause=0.05)
+    if verb == "early":
+        return Reply([("say", rest or "half of this is lost")], end="early", words=2, pause=0.05)
     if verb == "drop":
         return Reply([], end="drop")
     if verb == "status":

@@ -108,6 +108,8 @@ class ModelHandler(Handler):
         if reply.end == "error":
             self.chunk(voice.broken(reply))
             return
+        if reply.end == "early":
+            return
         if reply.end == "hang":
             while not self.peer_left(1):
                 pass

@@ -151,6 +151,13 @@ def test_a_cut_stream_breaks_off_after_two_words(model, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_stream_may_end_in_good_order_but_too_early(model, protocol):
+    seen = ask(model, protocol, "@@early one two three")
+    assert deltas(protocol, seen) == ["one ", "two "]
+    assert not any(word in json.dumps(seen) for word in ("response.completed", "prompt_tokens", "message_stop", "finishReason"))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_dropped_connection_gives_no_byte(model, protocol):
     with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
         post(model, PATHS[protocol], body(protocol, "@@drop"))
