@@ -2,8 +2,10 @@
 import dataclasses
 import json
 import pathlib
+import time
 import uuid
 
+import mcp_server
 import programs
 import sessions
 
@@ -18,6 +20,8 @@ class Place:
     transcript: pathlib.Path
     model: object  # ModelServer
     mcp: object = None  # McpServer, or None
+    token: str = mcp_server.TOKEN  # shown to it
+    resume: str = ""  # the program's own name of the conversation to go on with
 
     @property
     def repo(self):
@@ -40,10 +44,15 @@ class Agent:
     arguments = ()
     only_identified_text = False  # warnings come as text, but without the id of a message
     shell_tool, shell_argument = "bash", "command"
+    shell_more = {"description": "A command of the tests"}
+    write_tool, write_path = "write", "path"
+    asks_before_writing = True
     mcp_tool = "mcp__dais__{}"
-    # What it does with a failure of the model server: "fails", or "retries" for longer than a test waits.
+    # What it does with a failure of the model server: "fails"; "retries" for longer than a test waits; "completes", for it got
+    # a whole answer in the end; or "hides": it says that all is well, and only signs beside that tell otherwise.
     on_400 = on_401 = on_429 = on_500 = "fails"
-    on_cut = "fails"  # or "retries", or "completes": it takes what came for the whole answer
+    on_cut = on_early = "fails"  # the connection ends in the middle of a stream; the stream ends well, but too early
+    cut_while_it_retries = ("interrupted",)  # what it may call the end of a turn that was interrupted while it tried again
 
     def __init__(self):
         self.program = programs.table()[self.name]
@@ -61,11 +70,16 @@ class Agent:
     def configure(self, place):
         """Write the files that the program reads."""
 
-    def shell(self, command, verb="call"):
-        """The step by which the model runs a command."""
-        return f"@@{verb} {self.shell_tool} {json.dumps({self.shell_argument: command, **self.shell_more})}"
+    def before_resume(self):
+        """Wait until the program can go on with a conversation that it has just had."""
 
-    shell_more = {}
+    def shell(self, command):
+        """The step by which the model runs a command."""
+        return f"@@call {self.shell_tool} {json.dumps({self.shell_argument: command, **self.shell_more})}"
+
+    def write(self, path, text):
+        """The step by which the model writes a new file."""
+        return f"@@call {self.write_tool} {json.dumps({self.write_path: str(path), 'content': text})}"
 
     def mcp_steps(self, tool, arguments):
         return [f"@@call {self.mcp_tool.format(tool)} {json.dumps(arguments)}"]
@@ -73,7 +87,12 @@ class Agent:
 
 class CodexHome:
     """The configuration that Codex and its wrapper share."""
-    shell_tool, shell_argument = "exec_command", "cmd"
+    shell_tool, shell_argument, shell_more = "exec_command", "cmd", {}
+
+    def write(self, path, text):
+        """It takes a patch out of a shell command. Models that it does not know have no tool of their own for that."""
+        patch = f"*** Begin Patch\n*** Add File: {path}\n+{text.strip()}\n*** End Patch"
+        return self.shell(f"apply_patch <<'EOF'\n{patch}\nEOF")
 
     def own_env(self, place):
         return {"CODEX_HOME": str(place.home / ".codex"), "FAKE_KEY": place.model.key}
@@ -111,8 +130,10 @@ class Codex(CodexHome, Agent):
 
 class CodexAcp(CodexHome, Agent):
     name = "codex-acp"
-    mode = "read-only"  # in its default mode a second model decides
+    asks_before_writing = False
+    mode = "workspace-write"  # in its default mode a second model decides
     only_identified_text = True
+    on_400 = on_429 = on_500 = on_cut = on_early = "hides"
 
     def own_env(self, place):
         return {**super().own_env(place), "NO_BROWSER": "1"}
@@ -120,7 +141,7 @@ class CodexAcp(CodexHome, Agent):
 
 class ClaudeHome:
     shell_tool = "Bash"
-    shell_more = {"description": "A command of the tests"}
+    write_tool, write_path = "Write", "file_path"
 
     def own_env(self, place):
         return {"ANTHROPIC_BASE_URL": place.model.url, "ANTHROPIC_API_KEY": place.model.key, "CLAUDE_CONFIG_DIR": str(place.home / "claude"),
@@ -131,24 +152,26 @@ class ClaudeHome:
 class Claude(ClaudeHome, Agent):
     name = "claude"
     session = sessions.Claude
-    on_cut = "completes"  # it asks again, without a stream
+    on_cut = on_early = "completes"  # it asks again, without a stream
 
     def command(self, place):
         servers = [] if place.mcp is None else ["--await-initialize", "--allowedTools=mcp__dais__*"]
         return [self.program.path, "-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json",
                 "--permission-prompt-tool=stdio", "--include-partial-messages", "--setting-sources=", "--strict-mcp-config",
-                f"--session-id={uuid.uuid4()}", *servers]
+                f"--resume={place.resume}" if place.resume else f"--session-id={uuid.uuid4()}", *servers]
 
 
 class ClaudeAcp(ClaudeHome, Agent):
     name = "claude-acp"
-    on_cut = "completes"
+    on_cut = on_early = "completes"
 
 
 class OpenCode(Agent):
     name = "opencode"
+    write_path = "filePath"
     mcp_tool = "dais_{}"
-    on_429 = on_500 = on_cut = "retries"
+    on_429 = on_500 = on_cut = on_early = "retries"
+    cut_while_it_retries = ("interrupted", "completed")  # the latter between two tries
 
     def command(self, place):
         return [self.program.path, "acp", "--cwd", place.repo]
@@ -164,16 +187,19 @@ class OpenCode(Agent):
         return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
 
-    shell_more = {"description": "A command of the tests"}
-
 
 class Pi(Agent):
     name = "pi"
     session = sessions.Pi
-    arguments = ("--mode", "rpc", "--offline", "--no-approve", "--provider", "fake", "--model", MODEL, "--extension", HERE / "pi_gate.mjs")
+    asks_before_writing = False
+    shell_more = {}
+
+    def command(self, place):
+        return [self.program.path, "--mode", "rpc", "--offline", "--no-approve", "--provider", "fake", "--model", MODEL,
+                "--extension", HERE / "pi_gate.mjs", *(["--session", place.resume] if place.resume else [])]
 
     def own_env(self, place):
-        servers = {} if place.mcp is None else {"TEST_MCP_URL": place.mcp.endpoint, "TEST_MCP_TOKEN": place.mcp.token}
+        servers = {} if place.mcp is None else {"TEST_MCP_URL": place.mcp.endpoint, "TEST_MCP_TOKEN": place.token}
         return {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1", **servers}
 
     def configure(self, place):
@@ -186,21 +212,28 @@ class Pi(Agent):
 
 class Gemini(Agent):
     name = "gemini"
-    arguments = ("--acp", "--skip-trust")
+    # With a model named, no second model is asked which one to take.
+    arguments = ("--acp", "--skip-trust", "-m", "gemini-2.5-pro")
     shell_tool = "run_shell_command"
+    write_tool, write_path = "write_file", "file_path"
     mcp_tool = "mcp_dais_{}"
     on_429 = on_500 = "retries"
-    on_cut = "completes"
+    on_early = "hides"
 
     def own_env(self, place):
         return {"GEMINI_API_KEY": place.model.key, "GOOGLE_GEMINI_BASE_URL": place.model.url, "GEMINI_CLI_NO_RELAUNCH": "true"}
+
+    def before_resume(self):
+        """Its files are named after the minute: a load in the same one begins that file anew, and all in it is lost."""
+        time.sleep(61 - time.time() % 60)
 
 
 class Grok(Agent):
     name = "grok"
     arguments = ("agent", "--no-leader", "stdio")
-    shell_tool = "run_terminal_cmd|bash|run_terminal_command"
-    on_cut = "completes"
+    shell_tool = "run_terminal_command"
+    write_path = "file_path"
+    on_early = "hides"
 
     def configure(self, place):
         place.write(".grok/config.toml", f"""[cli]

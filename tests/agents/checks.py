@@ -7,10 +7,14 @@ import shutil
 
 import agents
 import programs
+from child import Ended
 from mcp_server import McpServer
 from model_server import ModelServer
 
 TRANSCRIPTS = programs.CACHE / "transcripts"
+# Every program asks before this one; some run harmless commands unasked.
+ASKED_ABOUT = "rm -f old.txt; echo it ran > {}"
+LAST_WORDS = "these words are the last"
 SPOKEN = "hello from the model of the tests"
 
 
@@ -29,7 +33,6 @@ class Stage:
         shutil.rmtree(home, ignore_errors=True)
         self.place = agents.Place(home, TRANSCRIPTS / agent.name / f"{name}.jsonl", ModelServer())
         self.model = self.place.model
-        self.asks_mcp = False
 
     def __enter__(self):
         self.place.make()
@@ -42,9 +45,12 @@ class Stage:
             shutil.rmtree(self.place.home)
 
     @contextlib.contextmanager
-    def session(self, allows=True, mcp=None):
+    def session(self, allows=True, mcp=None, resume=""):
         """A session that is ended at the end of the block, in good order when all went well."""
         self.place.mcp = mcp
+        if resume:
+            self.place.resume = resume
+            self.place.transcript = self.place.transcript.with_suffix(".2.jsonl")
         self.agent.configure(self.place)
         session = self.agent.session(self.agent, self.place, allows)
         try:
@@ -72,9 +78,8 @@ def a_second_turn_knows_the_first(stage):
         session.turn("@@say the word is harbour")
         turn = session.turn("@@say understood")
         assert turn.outcome == "completed" and turn.text.endswith("understood"), turn
-    shown = str(stage.model.requests[-1].get("body"))
     asked = [str(entry["body"]) for entry in stage.model.requests if entry.get("step") == 0]
-    assert "the word is harbour" in asked[-1], shown[-2000:]
+    assert "the word is harbour" in asked[-1], asked[-1][-2000:]
 
 
 def thoughts_are_told_apart_from_text(stage):
@@ -86,7 +91,7 @@ def thoughts_are_told_apart_from_text(stage):
 
 def a_granted_command_runs(stage):
     with stage.session() as session:
-        turn = session.turn("\n".join([stage.agent.shell("touch granted.txt && echo it ran > granted.txt"), "@@say done"]))
+        turn = session.turn("\n".join([stage.agent.shell(ASKED_ABOUT.format("granted.txt")), "@@say done"]))
         assert turn.outcome == "completed" and turn.text.endswith("done"), turn
         assert turn.asked, "the program did not ask"
         assert stage.repo_file("granted.txt") == "it ran\n", turn
@@ -95,10 +100,18 @@ def a_granted_command_runs(stage):
 
 def a_denied_command_does_not_run(stage):
     with stage.session(allows=False) as session:
-        turn = session.turn("\n".join([stage.agent.shell("touch denied.txt && echo it ran > denied.txt"), "@@say done"]))
+        turn = session.turn("\n".join([stage.agent.shell(ASKED_ABOUT.format("denied.txt")), "@@say done"]))
         assert turn.outcome in ("completed", "interrupted"), turn
         assert turn.asked, "the program did not ask"
         assert stage.repo_file("denied.txt") is None, turn
+
+
+def a_file_is_written(stage):
+    with stage.session() as session:
+        turn = session.turn("\n".join([stage.agent.write(stage.place.repo / "new.txt", "a line\n"), "@@say done"]))
+        assert turn.outcome == "completed" and turn.text.endswith("done"), turn
+        assert bool(turn.asked) == stage.agent.asks_before_writing, turn
+        assert stage.repo_file("new.txt") == "a line\n", turn
 
 
 def a_tool_of_the_mcp_server_is_called(stage):
@@ -107,8 +120,32 @@ def a_tool_of_the_mcp_server_is_called(stage):
         assert turn.outcome == "completed" and turn.text.endswith("done"), turn
         assert mcp.calls("echo") == [{"text": "over the harbour"}], mcp.requests
         assert not [entry for entry in mcp.requests if entry["status"] == 401], mcp.requests
-    assert "over the harbour" in str(stage.model.requests[-1].get("outputs")) or any(
-        "over the harbour" in output for entry in stage.model.requests for output in entry.get("outputs", ())), "the model never saw the result"
+    shown = [output for entry in stage.model.requests for output in entry.get("outputs", ())]
+    assert any("over the harbour" in output for output in shown), shown
+
+
+def a_wrong_token_reaches_no_tool(stage):
+    stage.place.token = "wrong"
+    with McpServer() as mcp:
+        try:
+            with stage.session(mcp=mcp) as session:
+                turn = session.turn("\n".join([*stage.agent.mcp_steps("echo", {"text": "never"}), "@@say done"]))
+                assert turn.outcome in ("completed", "interrupted"), turn
+        except Ended as refusal:
+            assert "dais" in str(refusal), refusal  # it may also refuse to start without the server
+        assert mcp.requests and all(entry["status"] == 401 for entry in mcp.requests), mcp.requests
+
+
+def a_later_process_goes_on_with_the_conversation(stage):
+    with stage.session() as session:
+        session.turn("@@say the word is harbour")
+        native = session.native
+    stage.agent.before_resume()
+    with stage.session(resume=native) as session:
+        turn = session.turn("@@say understood")
+        assert turn.outcome == "completed" and turn.text.endswith("understood"), turn
+    asked = [str(entry["body"]) for entry in stage.model.requests if entry.get("step") == 0]
+    assert "the word is harbour" in asked[-1], asked[-1][-2000:]
 
 
 def an_interrupted_answer_ends_the_turn(stage):
@@ -128,17 +165,19 @@ def an_interrupted_command_ends_the_turn(stage):
         assert turn.outcome == "interrupted", turn
 
 
-def failing(stage, step, does, error=""):
-    """A turn whose model fails: it ends failed, or it goes on trying until it is interrupted."""
+def failing(stage, step, does):
+    """A turn whose model fails, and what the agent does about it: see Agent.on_400."""
     with stage.session() as session:
         if does == "retries":
-            calls = stage.model.requests
-            turn = session.turn(step, interrupt_when=lambda _: sum("step" in entry and entry["step"] == 0 for entry in calls) > 1)
-            assert turn.outcome in ("interrupted", "completed", "failed"), turn
+            tries = lambda: [entry for entry in stage.model.requests if entry.get("step") == 0]  # noqa: E731
+            turn = session.turn(step, interrupt_when=lambda _: len(tries()) > 1)
+            assert turn.outcome in stage.agent.cut_while_it_retries, turn
             return
         turn = session.turn(step)
-        assert turn.outcome == {"fails": "failed", "completes": "completed"}[does], turn
-        assert error in turn.error, turn
+        assert turn.outcome == {"fails": "failed", "completes": "completed", "hides": "completed"}[does], turn
+        assert bool(turn.error) == (does == "fails"), turn
+        assert turn.signs or does != "hides", turn
+        assert turn.text.endswith(LAST_WORDS) or does != "completes", turn
 
 
 def a_bad_request_fails_the_turn(stage):
@@ -154,7 +193,11 @@ def an_overloaded_model_is_told(stage):
 
 
 def a_cut_stream_is_survived(stage):
-    failing(stage, "@@half these words are the last", stage.agent.on_cut)
+    failing(stage, f"@@half {LAST_WORDS}", stage.agent.on_cut)
+
+
+def an_answer_that_stops_early_is_survived(stage):
+    failing(stage, f"@@early {LAST_WORDS}", stage.agent.on_early)
 
 
 def a_refused_key_is_told(stage):
@@ -163,6 +206,7 @@ def a_refused_key_is_told(stage):
 
 
 CHECKS = [a_turn_streams_text, a_second_turn_knows_the_first, thoughts_are_told_apart_from_text, a_granted_command_runs,
-          a_denied_command_does_not_run, a_tool_of_the_mcp_server_is_called, an_interrupted_answer_ends_the_turn,
+          a_denied_command_does_not_run, a_file_is_written, a_tool_of_the_mcp_server_is_called, a_wrong_token_reaches_no_tool,
+          a_later_process_goes_on_with_the_conversation, an_interrupted_answer_ends_the_turn,
           an_interrupted_command_ends_the_turn, a_bad_request_fails_the_turn, a_refused_key_is_told, a_rate_limit_is_told,
-          an_overloaded_model_is_told, a_cut_stream_is_survived]
+          an_overloaded_model_is_told, a_cut_stream_is_survived, an_answer_that_stops_early_is_survived]

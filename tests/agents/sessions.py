@@ -1,7 +1,7 @@
 """One conversation with an agent's program over its own protocol, without dais in between.
 
 All sessions look alike, so that a check can run on each of them, and later on one that goes through the product:
-start(), turn(prompt, …) → Turn, end().
+start(), turn(prompt, …) → Turn, end(); `native` names the conversation for a later process.
 """
 import dataclasses
 import time
@@ -22,10 +22,13 @@ class Turn:
     asked: list = dataclasses.field(default_factory=list)  # what the program wanted to be allowed
     tools: dict = dataclasses.field(default_factory=dict)  # id → last status
     usage: dict = dataclasses.field(default_factory=dict)
+    signs: list = dataclasses.field(default_factory=list)  # that all is not as well as the outcome says
+
+    final: list = dataclasses.field(default_factory=list)  # the text as the program gave it at the end, where it does
 
     @property
     def text(self):
-        return "".join(self.pieces)
+        return "".join(self.final or self.pieces)
 
 
 class Session:
@@ -98,8 +101,15 @@ class Acp(Session):
         servers = []
         if self.place.mcp is not None:
             servers = [{"type": "http", "name": "dais", "url": self.place.mcp.endpoint,
-                        "headers": [{"name": "Authorization", "value": f"Bearer {self.place.mcp.token}"}]}]
-        self.session = self.rpc("session/new", {"cwd": str(self.place.repo), "mcpServers": servers})["sessionId"]
+                        "headers": [{"name": "Authorization", "value": f"Bearer {self.place.token}"}]}]
+        where = {"cwd": str(self.place.repo), "mcpServers": servers}
+        if self.place.resume:
+            can_resume = "resume" in self.told["agentCapabilities"].get("sessionCapabilities", {})
+            self.rpc("session/resume" if can_resume else "session/load", {"sessionId": self.place.resume, **where})
+            self.session = self.place.resume
+        else:
+            self.session = self.rpc("session/new", where)["sessionId"]
+        self.native = self.session
         if self.agent.mode is not None:
             self.rpc("session/set_mode", {"sessionId": self.session, "modeId": self.agent.mode})
 
@@ -125,8 +135,17 @@ class Acp(Session):
             self.turn_.outcome, self.turn_.error = "failed", str(line["error"])
             return
         result = line["result"]
-        self.turn_.usage = result.get("usage") or result.get("_meta") or {}
+        self.turn_.usage = self.spent(result)
+        if not any(self.turn_.usage.values()):
+            self.turn_.signs.append("nothing was spent")
         self.turn_.outcome = "interrupted" if result["stopReason"] == "cancelled" else "completed"
+
+    @staticmethod
+    def spent(result):
+        """The tokens of the turn, wherever this program tells them."""
+        meta = result.get("_meta") or {}
+        told = result.get("usage") or meta.get("usage") or (meta.get("quota") or {}).get("token_count") or {}
+        return {name: value for name, value in told.items() if isinstance(value, int)}
 
     def reply(self, method, params):
         if method != "session/request_permission":
@@ -145,6 +164,10 @@ class Acp(Session):
             self.turn_.thoughts.append(update["content"].get("text", ""))
         elif kind in ("tool_call", "tool_call_update"):
             self.turn_.tools[update["toolCallId"]] = update.get("status") or self.turn_.tools.get(update["toolCallId"], "pending")
+        elif kind == "session_info_update":
+            status = ((update.get("_meta") or {}).get("codex") or {}).get("threadStatus") or {}
+            if status.get("type") == "systemError":
+                self.turn_.signs.append("a system error")
 
 
 class Codex(Session):
@@ -158,9 +181,14 @@ class Codex(Session):
         config = {}
         if self.place.mcp is not None:
             config = {"mcp_servers": {"dais": {"url": self.place.mcp.endpoint, "required": True, "default_tools_approval_mode": "approve",
-                                               "http_headers": {"Authorization": f"Bearer {self.place.mcp.token}"}}}}
-        self.thread = self.request("thread/start", {"cwd": str(self.place.repo), "approvalPolicy": "untrusted", "sandbox": "workspace-write",
-                                                    "config": config})["thread"]["id"]
+                                               "http_headers": {"Authorization": f"Bearer {self.place.token}"}}}}
+        settings = {"cwd": str(self.place.repo), "approvalPolicy": "untrusted", "sandbox": "workspace-write", "config": config}
+        if self.place.resume:
+            self.request("thread/resume", {"threadId": self.place.resume, "excludeTurns": True, **settings})
+            self.thread = self.place.resume
+        else:
+            self.thread = self.request("thread/start", settings)["thread"]["id"]
+        self.native = self.thread
 
     def say(self, prompt):
         self.native_turn = self.request("turn/start", {"threadId": self.thread, "input": [{"type": "text", "text": prompt}],
@@ -215,7 +243,7 @@ class Claude(Session):
         servers = {}
         if self.place.mcp is not None:
             servers = {"mcpServers": {"dais": {"type": "http", "url": self.place.mcp.endpoint, "alwaysLoad": True, "timeout": 60000,
-                                               "headers": {"Authorization": f"Bearer {self.place.mcp.token}"}}}}
+                                               "headers": {"Authorization": f"Bearer {self.place.token}"}}}}
         self.told = self.control("initialize", **servers)["response"]
 
     def say(self, prompt):
@@ -238,13 +266,15 @@ class Claude(Session):
             elif delta.get("type") == "thinking_delta":
                 self.turn_.thoughts.append(delta["thinking"])
         elif kind in ("assistant", "user") and isinstance(line["message"]["content"], list):
-            self.blocks(line["message"]["content"])
+            self.blocks(line["message"]["content"], kind == "assistant" and not line.get("parent_tool_use_id"))
         elif kind == "result":
             self.over(line)
 
-    def blocks(self, blocks):
+    def blocks(self, blocks, is_answer):
         for block in blocks:
-            if block["type"] == "tool_use":
+            if block["type"] == "text" and is_answer:
+                self.turn_.final.append(block["text"])
+            elif block["type"] == "tool_use":
                 self.turn_.tools[block["id"]] = "running"
             elif block["type"] == "tool_result":
                 self.turn_.tools[block["tool_use_id"]] = "failed" if block.get("is_error") else "completed"
@@ -257,6 +287,7 @@ class Claude(Session):
         return {"subtype": "success", "response": allow if self.allows else {"behavior": "deny", "message": "not allowed here"}}
 
     def over(self, line):
+        self.native = line["session_id"]
         self.turn_.usage = line.get("usage", {})
         if (line.get("terminal_reason") or "").startswith("aborted_"):
             self.turn_.outcome = "interrupted"
@@ -283,6 +314,7 @@ class Pi(Session):
 
     def begin(self):
         self.told = self.ask("get_state")
+        self.native = self.told["sessionFile"]
 
     def say(self, prompt):
         self.last = {}
