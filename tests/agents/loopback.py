@@ -2,7 +2,9 @@
 import http.server
 import json
 import select
+import sys
 import threading
+import traceback
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -48,6 +50,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return until.is_set()
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):  # clients may leave as they like
+            self.owner.mistakes.append("".join(traceback.format_exception(error)))
+
+
 class Loopback:
     """A server in a thread of this process. Use as a context manager, or start() and stop()."""
     handler = Handler
@@ -55,12 +66,12 @@ class Loopback:
     def __init__(self, log=None):
         self.log_file = log
         self.requests = []  # dictionaries, in the order of arrival
+        self.mistakes = []  # of the test or of this server, not of the client: there should be none
         self.stopping = threading.Event()
         self.changed = threading.Condition()
 
     def start(self):
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler)
-        self.http.daemon_threads = True
+        self.http = Server(("127.0.0.1", 0), self.handler)
         self.http.owner = self
         self.port = self.http.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"

@@ -134,7 +134,6 @@ class ModelServer(Loopback):
         self.is_final = is_final
         self.accepts = KEY
         self.scripts = Scripts()
-        self.mistakes = []  # of scripts: a test that has some is wrong
         self.count = 0
 
     def number(self):
