@@ -42,6 +42,7 @@ class Agent:
     session = sessions.Acp
     mode = None  # of ACP, set after session/new
     arguments = ()
+    steering = None  # of ACP: text → (method, name of the argument, its value)
     only_identified_text = False  # warnings come as text, but without the id of a message
     shell_tool, shell_argument = "bash", "command"
     shell_more = {"description": "A command of the tests"}
@@ -130,6 +131,11 @@ class Codex(CodexHome, Agent):
 
 class CodexAcp(CodexHome, Agent):
     name = "codex-acp"
+
+    @staticmethod
+    def steering(text):
+        return "_session/steering", "prompt", [{"type": "text", "text": text}]
+
     asks_before_writing = False
     mode = "workspace-write"  # in its default mode a second model decides
     only_identified_text = True
@@ -230,6 +236,11 @@ class Gemini(Agent):
 
 class Grok(Agent):
     name = "grok"
+
+    @staticmethod
+    def steering(text):
+        return "_x.ai/interject", "text", text
+
     arguments = ("agent", "--no-leader", "stdio")
     shell_tool = "run_terminal_command"
     write_path = "file_path"

@@ -23,7 +23,9 @@ class Skip(Exception):
 
 
 class Stage:
-    """The model, the MCP server and the home of one check of one agent."""
+    """The model, the MCP server and the home of one check of one agent.
+
+    Beside the transcript the model's requests are kept in CHECK.model, those of the MCP server in CHECK.mcp."""
 
     def __init__(self, agent, check):
         self.agent = agent
@@ -31,23 +33,29 @@ class Stage:
         # Not below /tmp: Codex does less there.
         home = programs.CACHE / "homes" / f"{agent.name}-{name}"
         shutil.rmtree(home, ignore_errors=True)
-        self.place = agents.Place(home, TRANSCRIPTS / agent.name / f"{name}.jsonl", ModelServer())
-        self.model = self.place.model
+        transcript = TRANSCRIPTS / agent.name / f"{name}.jsonl"
+        self.model = ModelServer(log=transcript.with_suffix(".model"))
+        self.mcp = McpServer(log=transcript.with_suffix(".mcp"))
+        self.place = agents.Place(home, transcript, self.model)
+        for old in transcript.parent.glob(f"{name}.*"):
+            old.unlink()
 
     def __enter__(self):
         self.place.make()
         self.model.start()
+        self.mcp.start()
         return self
 
     def __exit__(self, kind, *_):
         self.model.stop()
-        if kind is None:
+        self.mcp.stop()
+        if kind in (None, Skip):
             shutil.rmtree(self.place.home)
 
     @contextlib.contextmanager
-    def session(self, allows=True, mcp=None, resume=""):
+    def session(self, allows=True, with_mcp=False, resume=""):
         """A session that is ended at the end of the block, in good order when all went well."""
-        self.place.mcp = mcp
+        self.place.mcp = self.mcp if with_mcp else None
         if resume:
             self.place.resume = resume
             self.place.transcript = self.place.transcript.with_suffix(".2.jsonl")
@@ -58,7 +66,7 @@ class Stage:
         finally:
             if hasattr(session, "child"):
                 session.child.end()
-            assert not self.model.mistakes, self.model.mistakes
+            assert not self.model.mistakes + self.mcp.mistakes, self.model.mistakes + self.mcp.mistakes
 
     def repo_file(self, name):
         path = self.place.repo / name
@@ -115,7 +123,8 @@ def a_file_is_written(stage):
 
 
 def a_tool_of_the_mcp_server_is_called(stage):
-    with McpServer() as mcp, stage.session(mcp=mcp) as session:
+    mcp = stage.mcp
+    with stage.session(with_mcp=True) as session:
         turn = session.turn("\n".join([*stage.agent.mcp_steps("echo", {"text": "over the harbour"}), "@@say done"]))
         assert turn.outcome == "completed" and turn.text.endswith("done"), turn
         assert mcp.calls("echo") == [{"text": "over the harbour"}], mcp.requests
@@ -126,14 +135,14 @@ def a_tool_of_the_mcp_server_is_called(stage):
 
 def a_wrong_token_reaches_no_tool(stage):
     stage.place.token = "wrong"
-    with McpServer() as mcp:
-        try:
-            with stage.session(mcp=mcp) as session:
-                turn = session.turn("\n".join([*stage.agent.mcp_steps("echo", {"text": "never"}), "@@say done"]))
-                assert turn.outcome in ("completed", "interrupted"), turn
-        except Ended as refusal:
-            assert "dais" in str(refusal), refusal  # it may also refuse to start without the server
-        assert mcp.requests and all(entry["status"] == 401 for entry in mcp.requests), mcp.requests
+    try:
+        with stage.session(with_mcp=True) as session:
+            turn = session.turn("\n".join([*stage.agent.mcp_steps("echo", {"text": "never"}), "@@say done"]))
+            assert turn.outcome in ("completed", "interrupted"), turn
+    except Ended as refusal:
+        assert "dais" in str(refusal), refusal  # it may also refuse to start without the server
+    asked = stage.mcp.requests
+    assert asked and all(entry["status"] == 401 for entry in asked), asked
 
 
 def a_later_process_goes_on_with_the_conversation(stage):
@@ -163,6 +172,30 @@ def an_interrupted_command_ends_the_turn(stage):
         turn = session.turn("\n".join([stage.agent.shell(command), "@@say done"]),
                             interrupt_when=lambda _: stage.repo_file("started.txt") is not None)
         assert turn.outcome == "interrupted", turn
+
+
+def an_open_question_goes_with_the_turn(stage):
+    with stage.session(allows=None) as session:
+        turn = session.turn("\n".join([stage.agent.shell(ASKED_ABOUT.format("never.txt")), "@@say done"]), interrupt_when=lambda turn: turn.asked)
+        assert turn.outcome == "interrupted", turn
+        assert stage.repo_file("never.txt") is None, turn
+        session.allows = True
+        turn = session.turn("@@say still here")
+        assert turn.outcome == "completed" and turn.text.endswith("still here"), turn
+
+
+def a_word_in_mid_turn_is_heard_in_it(stage):
+    with stage.session() as session:
+        command = "touch started.txt; until [ -e go.txt ]; do sleep 0.1; done"
+
+        def steer():
+            if not session.steer("@@say I heard it"):
+                raise Skip("it has no way for that")
+            (stage.place.repo / "go.txt").touch()
+
+        turn = session.turn("\n".join([stage.agent.shell(command), "@@say I heard nothing"]),
+                            when=lambda _: stage.repo_file("started.txt") is not None, then=steer)
+        assert turn.outcome == "completed" and turn.text.endswith("I heard it"), turn
 
 
 def failing(stage, step, does):
@@ -208,5 +241,6 @@ def a_refused_key_is_told(stage):
 CHECKS = [a_turn_streams_text, a_second_turn_knows_the_first, thoughts_are_told_apart_from_text, a_granted_command_runs,
           a_denied_command_does_not_run, a_file_is_written, a_tool_of_the_mcp_server_is_called, a_wrong_token_reaches_no_tool,
           a_later_process_goes_on_with_the_conversation, an_interrupted_answer_ends_the_turn,
-          an_interrupted_command_ends_the_turn, a_bad_request_fails_the_turn, a_refused_key_is_told, a_rate_limit_is_told,
-          an_overloaded_model_is_told, a_cut_stream_is_survived, an_answer_that_stops_early_is_survived]
+          an_interrupted_command_ends_the_turn, an_open_question_goes_with_the_turn, a_word_in_mid_turn_is_heard_in_it,
+          a_bad_request_fails_the_turn, a_refused_key_is_told, a_rate_limit_is_told, an_overloaded_model_is_told,
+          a_cut_stream_is_survived, an_answer_that_stops_early_is_survived]

@@ -37,7 +37,8 @@ class Session:
     def __init__(self, agent, place, allows=True):
         self.agent = agent
         self.place = place
-        self.allows = allows  # the answer to whatever the program asks
+        self.allows = allows  # the answer to whatever the program asks; None: there is none
+        self.open = []  # ids of questions without an answer
         self.turn_ = Turn()
         self.ids = 0
         self.answers = {}
@@ -47,19 +48,19 @@ class Session:
         self.begin()
         return self
 
-    def turn(self, prompt, interrupt_when=None, seconds=SECONDS):
-        """Say it and follow the turn to its end; interrupt as soon as interrupt_when(turn) holds."""
+    def turn(self, prompt, interrupt_when=None, when=None, then=None):
+        """Say it and follow the turn to its end. Interrupt as soon as interrupt_when(turn) holds, or do then() once when(turn) does."""
         turn = self.turn_ = Turn()
         self.say(prompt)
-        self.follow(lambda: turn.outcome, seconds, interrupt_when)
+        self.follow(lambda: turn.outcome, SECONDS, when or interrupt_when, then or self.cut)
         return turn
 
-    def follow(self, is_over, seconds, interrupt_when=None):
-        until, was_cut = time.monotonic() + seconds, False
+    def follow(self, is_over, seconds, when=None, then=None):
+        until = time.monotonic() + seconds
         while not is_over():
-            if interrupt_when is not None and not was_cut and interrupt_when(self.turn_):
-                was_cut = True
-                self.cut()
+            if when is not None and when(self.turn_):
+                when = None
+                then()
             try:
                 self.take(self.child.receive(min(until - time.monotonic(), 0.2)))
             except Silence:
@@ -69,6 +70,13 @@ class Session:
                 self.turn_.outcome, self.turn_.error = "failed", str(end)
                 if not is_over():
                     raise
+
+    def respond(self, line, envelope):
+        answer = self.reply(line["method"], line["params"])
+        if self.allows is None and "error" not in answer:
+            self.open.append(line["id"])
+            return
+        self.child.send({**envelope, **answer})
 
     def request(self, method, params, wait=True, **envelope):
         """A JSON-RPC request; with `wait` its answer, which has to be a result."""
@@ -82,6 +90,10 @@ class Session:
         if "error" in answer:
             raise Ended(f"{method}: {answer['error']}")
         return answer["result"]
+
+    def steer(self, text):
+        """Say something more to the running turn; False where the program has no way for that."""
+        return False
 
     def end(self):
         return self.child.end()
@@ -117,7 +129,16 @@ class Acp(Session):
         self.prompt_id = self.rpc("session/prompt", {"sessionId": self.session, "prompt": [{"type": "text", "text": prompt}]}, wait=False)
 
     def cut(self):
+        for own in self.open:  # some wait for that before they stop
+            self.child.send({"jsonrpc": "2.0", "id": own, "result": {"outcome": {"outcome": "cancelled"}}})
         self.child.send({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}})
+
+    def steer(self, text):
+        if self.agent.steering is None:
+            return False
+        method, name, value = self.agent.steering(text)
+        self.rpc(method, {"sessionId": self.session, name: value}, wait=False)
+        return True
 
     def take(self, line):
         if "method" not in line:
@@ -126,7 +147,7 @@ class Acp(Session):
             else:
                 self.answers[line.get("id")] = line
         elif "id" in line:
-            self.child.send({"jsonrpc": "2.0", "id": line["id"], **self.reply(line["method"], line["params"])})
+            self.respond(line, {"jsonrpc": "2.0", "id": line["id"]})
         elif line["method"] == "session/update" and line["params"]["sessionId"] == self.session:
             self.update(line["params"]["update"])
 
@@ -197,12 +218,17 @@ class Codex(Session):
     def cut(self):
         self.request("turn/interrupt", {"threadId": self.thread, "turnId": self.native_turn}, wait=False)
 
+    def steer(self, text):
+        self.request("turn/steer", {"threadId": self.thread, "expectedTurnId": self.native_turn, "input": [{"type": "text", "text": text}]},
+                     wait=False)
+        return True
+
     def take(self, line):
         method, params = line.get("method"), line.get("params", {})
         if method is None:
             self.answers[line["id"]] = line
         elif "id" in line:
-            self.child.send({"id": line["id"], **self.reply(method, params)})
+            self.respond(line, {"id": line["id"]})
         elif method == "item/agentMessage/delta":
             self.turn_.pieces.append(params["delta"])
         elif method == "item/reasoning/summaryTextDelta":
@@ -250,6 +276,10 @@ class Claude(Session):
         self.child.send({"type": "user", "message": {"role": "user", "content": prompt}, "parent_tool_use_id": None, "session_id": "",
                          "uuid": str(uuid.uuid4())})
 
+    def steer(self, text):
+        self.say(text)
+        return True
+
     def cut(self):
         self.control("interrupt", wait=False)
 
@@ -258,7 +288,9 @@ class Claude(Session):
         if kind == "control_response":
             self.answers[line["response"]["request_id"]] = line["response"]
         elif kind == "control_request":
-            self.child.send({"type": "control_response", "response": {"request_id": line["request_id"], **self.reply(line["request"])}})
+            answer = self.reply(line["request"])
+            if self.allows is not None:
+                self.child.send({"type": "control_response", "response": {"request_id": line["request_id"], **answer}})
         elif kind == "stream_event":
             delta = line["event"].get("delta", {})
             if delta.get("type") == "text_delta":
@@ -320,7 +352,13 @@ class Pi(Session):
         self.last = {}
         self.ask("prompt", message=prompt)
 
+    def steer(self, text):
+        self.ask("steer", wait=False, message=text)
+        return True
+
     def cut(self):
+        for own in self.open:  # an extension that waits for its answer would hold the turn for ever
+            self.child.send({"type": "extension_ui_response", "id": own, "cancelled": True})
         self.ask("abort", wait=False)
 
     def take(self, line):
@@ -342,7 +380,10 @@ class Pi(Session):
             self.turn_.tools[line["toolCallId"]] = "failed" if line["isError"] else "completed"
         elif kind == "extension_ui_request" and line["method"] == "select":
             self.turn_.asked.append(line["title"])
-            self.child.send({"type": "extension_ui_response", "id": line["id"], "value": "allow_once" if self.allows else "deny"})
+            if self.allows is None:
+                self.open.append(line["id"])
+            else:
+                self.child.send({"type": "extension_ui_response", "id": line["id"], "value": "allow_once" if self.allows else "deny"})
         elif kind == "agent_settled":
             self.over(line)
 
