@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import pathlib
+import subprocess
 import time
 import uuid
 
@@ -30,6 +31,8 @@ class Place:
     def make(self):
         for directory in (self.home, self.repo, self.home / "tmp"):
             directory.mkdir(parents=True)
+        # A work tree of its own: programs look above for one, and would find that of dais.
+        subprocess.run(["git", "init", "-q", self.repo], check=True)
 
     def write(self, path, text):
         target = self.home / path
