@@ -68,6 +68,10 @@ class Stage:
                 session.child.end()
             assert not self.model.mistakes + self.mcp.mistakes, self.model.mistakes + self.mcp.mistakes
 
+    def answered(self, step):
+        """The calls of the model that this step answered."""
+        return [entry for entry in self.model.requests if entry.get("step") == step]
+
     def repo_file(self, name):
         path = self.place.repo / name
         return path.read_text() if path.exists() else None
@@ -86,8 +90,8 @@ def a_second_turn_knows_the_first(stage):
         session.turn("@@say the word is harbour")
         turn = session.turn("@@say understood")
         assert turn.outcome == "completed" and turn.text.endswith("understood"), turn
-    asked = [str(entry["body"]) for entry in stage.model.requests if entry.get("step") == 0]
-    assert "the word is harbour" in asked[-1], asked[-1][-2000:]
+    asked = str(stage.answered(0)[-1]["body"])
+    assert "the word is harbour" in asked, asked[-2000:]
 
 
 def thoughts_are_told_apart_from_text(stage):
@@ -153,8 +157,8 @@ def a_later_process_goes_on_with_the_conversation(stage):
     with stage.session(resume=native) as session:
         turn = session.turn("@@say understood")
         assert turn.outcome == "completed" and turn.text.endswith("understood"), turn
-    asked = [str(entry["body"]) for entry in stage.model.requests if entry.get("step") == 0]
-    assert "the word is harbour" in asked[-1], asked[-1][-2000:]
+    asked = str(stage.answered(0)[-1]["body"])
+    assert "the word is harbour" in asked, asked[-2000:]
 
 
 def an_interrupted_answer_ends_the_turn(stage):
@@ -202,8 +206,7 @@ def failing(stage, step, does):
     """A turn whose model fails, and what the agent does about it: see Agent.on_400."""
     with stage.session() as session:
         if does == "retries":
-            tries = lambda: [entry for entry in stage.model.requests if entry.get("step") == 0]  # noqa: E731
-            turn = session.turn(step, interrupt_when=lambda _: len(tries()) > 1)
+            turn = session.turn(step, interrupt_when=lambda _: len(stage.answered(0)) > 1)
             assert turn.outcome in stage.agent.cut_while_it_retries, turn
             return
         turn = session.turn(step)
