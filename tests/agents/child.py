@@ -94,7 +94,8 @@ class Child:
                 break
             except subprocess.TimeoutExpired:
                 continue
-        for pid in self.strays():
+        for pid, command in self.strays():
+            self.note("stray", command)
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -106,12 +107,13 @@ class Child:
         return self.process.returncode
 
     def strays(self):
-        """Processes that carry our mark: agents start their commands in sessions of their own."""
+        """Processes that carry our mark, with their commands: agents start these in sessions of their own."""
         wanted, found = f"{MARK}={self.mark}".encode(), []
         for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
                 if wanted in entry.read_bytes().split(b"\0"):
-                    found.append(int(entry.parent.name))
+                    command = (entry.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                    found.append((int(entry.parent.name), command.strip()))
             except OSError:
                 continue
         return found
