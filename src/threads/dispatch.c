@@ -2,7 +2,7 @@
 #include "threads/engine.h"
 
 SQL(SQL_LAST_ORDINAL, "SELECT max(ordinal) FROM thread_run WHERE thread_n = $1");
-SQL(SQL_LAST_POSITION, "SELECT max(queue_position) FROM thread_run WHERE thread_n = $1 AND status = 1");
+SQL(SQL_LAST_POSITION, "SELECT max(queue_position) FROM thread_run WHERE thread_n = $1 AND status = 1 AND status < 5");
 
 static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, struct message_row *out, struct failure *f)
 {
