@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-SQL(SQL_OPEN_TASKS, "SELECT count(*) FROM subagent WHERE thread_n = $1 AND origin = 1 AND status < 3");
+SQL(SQL_OPEN_TASKS, "SELECT count(*) FROM subagent WHERE thread_n = $1 AND origin = 1 AND delivery < 3 AND status < 3");
 
 static struct str title_of(struct arena *arena, struct str wanted, struct str text, size_t chars)
 {
@@ -41,8 +41,10 @@ static int add_child(struct tx *tx, const struct delegation *in, struct thread_r
 		.namespace = ident_namespace(arena),
 		.created_at = tx->snapshot.now,
 		.updated_at = tx->snapshot.now};
+	if (tx_next(tx, SEQ_thread, &out->n, f) != 0)
+		return -1;
 	out->forked_from = str_printf(arena, "{\"type\":\"node\",\"nodeId\":\"%.*s\"}", STRF(node_id));
-	return PUT(tx, thread, out, parent->n, f);
+	return PUT(tx, thread, out, out->n, f);
 }
 
 static struct str subagent_body(struct arena *arena, const struct subagent_row *task, const struct thread_row *child)

@@ -2,7 +2,7 @@
 #include "threads/engine.h"
 
 SQL(SQL_LAST_ORDINAL, "SELECT max(ordinal) FROM thread_run WHERE thread_n = $1");
-SQL(SQL_LAST_POSITION, "SELECT max(queue_position) FROM thread_run WHERE thread_n = $1 AND status = 1");
+SQL(SQL_LAST_POSITION, "SELECT max(queue_position) FROM thread_run WHERE thread_n = $1 AND status = 1 AND status < 5");
 
 static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, struct message_row *out, struct failure *f)
 {
@@ -167,4 +167,27 @@ int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched
 	if (rc <= 0)
 		return rc < 0 ? -1 : fail(f, FAIL_THREAD_NOT_SENDABLE, "The thread has no active run.");
 	return steer(tx, in, &thread, &run, out, f);
+}
+
+int message_send_again(struct tx *tx, int64_t message_n, struct failure *f)
+{
+	struct dispatch again = {.mode = DISPATCH_QUEUE};
+	struct dispatched dispatched;
+	struct message_row message;
+	struct thread_row thread;
+	int rc;
+
+	if (NEED(&tx->snapshot, message, message_n, &message, f) != 0)
+		return -1;
+	rc = thread_get(&tx->snapshot, message.thread_n, &thread, f);
+	if (rc <= 0 || thread.archived_at != 0)
+		return rc < 0 ? -1 : 0;
+	again.thread_n = message.thread_n;
+	again.text = message.text;
+	again.attachments = message.attachments;
+	again.created_by = (enum creator)message.created_by;
+	again.source = (enum creation_source)message.creation_source;
+	again.sender_n = message.sender_n;
+	again.notification = message.notification;
+	return message_dispatch(tx, &again, &dispatched, f);
 }

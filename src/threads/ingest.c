@@ -354,14 +354,9 @@ static int background(struct tx *tx, struct hearing *h, const struct agent_event
 	return h->thread.relationship == RELATION_SUBAGENT ? finalize(tx, h->thread.n, f) : 0;
 }
 
-/* The message of a turn: there is no turn then. A steering message that the agent did not take waits for the next one;
- * when the thread takes none any more, it stays in the timeline only. */
+/* The message of a turn: there is no turn then. A steering message waits for the next one. */
 static int refused(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
-	struct dispatch again = {.thread_n = h->thread.n, .mode = DISPATCH_QUEUE};
-	struct dispatched dispatched;
-	struct message_row message;
-	struct thread_row thread;
 	int64_t n;
 	int rc = row_find(&tx->snapshot, ROW_message, event->key, &n, f);
 
@@ -369,17 +364,7 @@ static int refused(struct tx *tx, struct hearing *h, const struct agent_event *e
 		return rc;
 	if (h->is_current && n == h->run.message_n && h->turn.status == WORK_PENDING)
 		return fail_turn(tx, h, &event->failure, f);
-	rc = thread_get(&tx->snapshot, h->thread.n, &thread, f);
-	if (rc <= 0 || thread.archived_at != 0)
-		return rc < 0 ? -1 : 0;
-	if (NEED(&tx->snapshot, message, n, &message, f) != 0)
-		return -1;
-	again.text = message.text;
-	again.attachments = message.attachments;
-	again.created_by = (enum creator)message.created_by;
-	again.source = (enum creation_source)message.creation_source;
-	again.sender_n = message.sender_n;
-	return message_dispatch(tx, &again, &dispatched, f);
+	return message_send_again(tx, n, f);
 }
 
 static int ingest_event(struct tx *tx, struct hearing *h, const struct agent_event *event, const struct agent_event **next,

@@ -122,11 +122,45 @@ static int error_item(struct tx *tx, const struct thread_run_row *run, struct st
 		str_printf(tx->snapshot.arena, "{\"failure\":%.*s}", STRF(failure)), f);
 }
 
-/* What the end of a run means for others: deliveries, tasks nobody was told of, its own task, queues. Its own comes after
+SQL(SQL_STEER, "SELECT n, payload FROM effect WHERE run_n = $1 AND type = 1 ORDER BY n LIMIT 1");
+SQL(SQL_STEER_DROP, "DELETE FROM effect WHERE n = $1");
+
+/* The first steering message that has not gone to the agent: 1, 0 none, -1. It is taken. */
+static int take_steer(struct tx *tx, int64_t run_n, int64_t *message_n, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	struct json_error error;
+	json_auto_t *payload = NULL;
+	int rc;
+
+	if (query(&tx->snapshot, &q, f, SQL_STEER, "i", run_n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc != 1)
+		return rc;
+	payload = json_read(col_str(&q, 1), &error);
+	*message_n = json_integer_value(json_object_get(payload, "messageN"));
+	return tx_run(tx, f, SQL_STEER_DROP, "i", col_int(&q, 0)) < 0 ? -1 : 1;
+}
+
+/* Messages that came too late for the run are the next ones. */
+static int send_steers_again(struct tx *tx, int64_t run_n, struct failure *f)
+{
+	int64_t message_n;
+	int rc;
+
+	while ((rc = take_steer(tx, run_n, &message_n, f)) == 1)
+		if (message_send_again(tx, message_n, f) != 0)
+			return -1;
+	return rc;
+}
+
+/* What the end of a run means for others: deliveries, tasks nobody was told of, its own task, queues. Its own task comes after
  * the others: a child that is told of its children's results goes on. */
 static int run_follow(struct tx *tx, struct thread_run_row *run, struct thread_row *thread, struct failure *f)
 {
-	if (thread_touch(tx, thread, f) != 0 || delivery_settle(tx, run, f) != 0 || delivery_plan_untold(tx, thread->n, f) != 0)
+	if (thread_touch(tx, thread, f) != 0 || delivery_settle(tx, run, f) != 0 || delivery_plan_untold(tx, thread->n, f) != 0
+		|| send_steers_again(tx, run->n, f) != 0 || effects_drop_run(tx, run->n, f) != 0)
 		return -1;
 	if (thread->relationship == RELATION_SUBAGENT && finalize(tx, thread->n, f) != 0)
 		return -1;
@@ -144,8 +178,7 @@ int run_end(struct tx *tx, struct thread_run_row *run, enum run_status status, s
 	run->queue_position = 0;
 	run->completed_at = tx->snapshot.now;
 	run->failure = failure;
-	if (NEED(&tx->snapshot, thread, run->thread_n, &thread, f) != 0 || PUT(tx, thread_run, run, thread.n, f) != 0
-		|| effects_drop_run(tx, run->n, f) != 0)
+	if (NEED(&tx->snapshot, thread, run->thread_n, &thread, f) != 0 || PUT(tx, thread_run, run, thread.n, f) != 0)
 		return -1;
 	if (!was_queued) {
 		enum work_status end = work_status_of(status);
@@ -156,7 +189,9 @@ int run_end(struct tx *tx, struct thread_run_row *run, enum run_status status, s
 	}
 	if (failure.p != NULL && error_item(tx, run, failure, f) != 0)
 		return -1;
-	if (status == RUN_INTERRUPTED && cohort_stop(tx, run, COHORT_STOPPED, f) != 0)
+	/* Who stops a run stops what was said into it. */
+	if (status == RUN_INTERRUPTED
+		&& (cohort_stop(tx, run, COHORT_STOPPED, f) != 0 || effects_drop(tx, run->n, EFFECT_STEER_TURN, f) != 0))
 		return -1;
 	return run_follow(tx, run, &thread, f);
 }

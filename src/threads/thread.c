@@ -17,7 +17,8 @@ int thread_touch(struct tx *tx, struct thread_row *thread, struct failure *f)
 	return PUT(tx, thread, thread, thread->n, f);
 }
 
-SQL(SQL_BLOCKING_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 AND status IN (0, 2, 3, 4) ORDER BY ordinal DESC LIMIT 1");
+/* "status < 5" is the condition of an index. */
+SQL(SQL_BLOCKING_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 AND status IN (0, 2, 3, 4) AND status < 5 LIMIT 1");
 SQL(SQL_LATEST_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 ORDER BY ordinal DESC LIMIT 1");
 SQL(SQL_OPEN_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 AND status < 5 LIMIT 1");
 

@@ -100,7 +100,7 @@ CREATE TABLE thread_run (
   cohort_message_n INTEGER,            -- the delivery that is out
   UNIQUE (thread_n, ordinal)
 ) STRICT;
-CREATE INDEX thread_run_cohort ON thread_run (cohort_message_n) WHERE cohort_message_n IS NOT NULL;
+CREATE INDEX thread_run_cohort ON thread_run (thread_n) WHERE cohort_message_n IS NOT NULL;
 CREATE INDEX thread_run_live ON thread_run (status, thread_n) WHERE status < 5;
 
 CREATE TABLE run_attempt (
@@ -167,7 +167,7 @@ CREATE TABLE subagent (
 ) STRICT;
 CREATE INDEX subagent_thread ON subagent (thread_n, n);
 CREATE UNIQUE INDEX subagent_child ON subagent (child_n) WHERE child_n IS NOT NULL;
-CREATE INDEX subagent_open ON subagent (thread_n) WHERE status < 3;
+CREATE INDEX subagent_open ON subagent (thread_n, n) WHERE origin = 1 AND delivery < 3; -- unfinished, or not told of
 
 CREATE TABLE context_transfer (
   n INTEGER PRIMARY KEY,
@@ -209,6 +209,7 @@ CREATE TABLE turn_item (
 ) STRICT;
 CREATE INDEX turn_item_native ON turn_item (thread_n, native_key) WHERE native_key IS NOT NULL;
 CREATE INDEX turn_item_open ON turn_item (run_n) WHERE status < 3;
+CREATE INDEX turn_item_answer ON turn_item (run_n, attempt_n, updated_at, ordinal) WHERE type = 1;
 -- What was streamed of an item that is not whole yet: appended, never rewritten.
 CREATE TABLE item_chunk (
   item_n INTEGER NOT NULL REFERENCES turn_item (n),
@@ -236,6 +237,7 @@ CREATE TABLE runtime_request (
   created_at INTEGER NOT NULL,
   resolved_at INTEGER
 ) STRICT;
+CREATE INDEX runtime_request_key ON runtime_request (session_n, native_key);
 CREATE INDEX runtime_request_pending ON runtime_request (thread_n) WHERE status = 0;
 
 CREATE TABLE provider_session (
@@ -290,6 +292,7 @@ CREATE TABLE provider_thread (
   updated_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX provider_thread_thread ON provider_thread (thread_n);
+CREATE INDEX provider_thread_session ON provider_thread (session_n) WHERE session_n IS NOT NULL;
 
 CREATE TABLE provider_turn (
   n INTEGER PRIMARY KEY,

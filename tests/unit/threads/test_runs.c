@@ -419,6 +419,26 @@ static void a_steering_message_that_is_refused_waits_for_the_next_turn(void **st
 	assert_int_equal(runs_in(st, thread, RUN_QUEUED), 1);
 }
 
+static void a_steering_message_that_came_too_late_is_the_next_one(void **state)
+{
+	struct stage *st = *state;
+	int64_t thread = make_thread(st);
+	int64_t run = say(st, thread, "x"), stopped;
+	struct dispatched sent;
+
+	begin(st, run);
+	assert_int_equal(steer(st, thread, DISPATCH_STEER, &sent), 0);
+	finish(st, run, AGENT_COMPLETED, "done");
+	stopped = blocking(st, thread);
+	assert_str(message_row(st, run_row(st, stopped).message_n).text, "left");
+	begin(st, stopped);
+	assert_int_equal(steer(st, thread, DISPATCH_STEER, &sent), 0);
+	assert_int_equal(try_interrupt(st, stopped), 0);
+	finish(st, stopped, AGENT_INTERRUPTED, NULL);
+	assert_int_equal(blocking(st, thread), 0);
+	assert_int_equal(count(st, "SELECT count(*) FROM effect"), 0);
+}
+
 static void a_broken_turn_closes_its_session_and_forgets_its_conversation(void **state)
 {
 	struct stage *st = *state;
@@ -480,6 +500,7 @@ int main(void)
 		TEST(a_session_that_does_not_open_fails_the_run_that_waits_for_it),
 		TEST(a_turn_that_the_agent_refuses_fails_its_run),
 		TEST(a_steering_message_that_is_refused_waits_for_the_next_turn),
+		TEST(a_steering_message_that_came_too_late_is_the_next_one),
 		TEST(a_broken_turn_closes_its_session_and_forgets_its_conversation),
 		TEST(a_session_that_is_over_leaves_nothing_open),
 	};
