@@ -1,8 +1,10 @@
 /* Every driver there is, in the order of listings. */
 #include "providers/provider.h"
 
-const struct driver *const driver_table[] = {NULL};
-const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]) - 1;
+#include "providers/codex/codex.h"
+
+const struct driver *const driver_table[] = {&codex_driver};
+const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]);
 
 const struct driver *driver_find(struct str kind)
 {
