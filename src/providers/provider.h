@@ -205,7 +205,8 @@ struct agent_item {
 	struct str parent; /* key of the item it belongs to (a sub-agent's), or absent */
 	enum agent_status status;
 	struct str title; /* absent: unchanged */
-	struct str delta; /* ITEM_TEXT, ITEM_REASONING: what is new; absent: nothing */
+	/* ITEM_TEXT, ITEM_REASONING: what is new; ITEM_COMMAND: new output, until a body tells the whole; absent: nothing */
+	struct str delta;
 	struct str body;  /* JSON object, whole; absent: unchanged */
 };
 

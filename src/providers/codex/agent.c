@@ -354,7 +354,16 @@ static void order(struct agent *agent, const struct agent_order *order, int64_t 
 
 /* ---- what is heard ---- */
 
-/* Text that no message of the protocol is: written by something else into the pipe, cut, or over a limit of JSON. */
+/* A message with more in it than is read. It may be the end of a command: whether one goes on in the background is not
+ * known then. */
+static void passed_over(struct codex *codex, struct agent_out *out)
+{
+	codex->has_passed_over = codex->turn_phase == TURN_RUNNING;
+	codex_notice(codex, "warning", STR("Something that codex told was larger than what is read of it, and is missing here."),
+		STR_NONE, out);
+}
+
+/* Text that no message of the protocol is: written by something else into the pipe, or cut. */
 static void strange(struct codex *codex, struct agent_out *out)
 {
 	if (++codex->strange_lines >= LIMIT_CODEX_STRANGE_LINES)
@@ -376,6 +385,10 @@ static void line(struct agent *agent, struct str text, int64_t now, struct agent
 	if (codex->phase == CODEX_DEAD || codex->phase == CODEX_NEW)
 		return;
 	message = json_read(text, &error);
+	if (message == NULL && error.problem == JSON_OVER_LIMIT) {
+		passed_over(codex, out);
+		return;
+	}
 	method = json_member_str(message, "method");
 	id = json_object_get(message, "id");
 	failure = json_object_get(message, "error");

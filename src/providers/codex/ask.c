@@ -183,7 +183,8 @@ static struct str detail_of(const struct codex *codex, enum codex_ask ask, const
 	return buf_str(&text);
 }
 
-static void write_options(struct json_writer *w, const json_t *options, const char *member)
+/* The choices of a question, as objects with a label or as plain words. */
+static void write_options(struct json_writer *w, const json_t *options)
 {
 	size_t i;
 	const json_t *option;
@@ -192,10 +193,15 @@ static void write_options(struct json_writer *w, const json_t *options, const ch
 		return;
 	jw_karray(w, "options");
 	json_array_foreach (options, i, option) {
-		struct str label = member == NULL ? json_str(option) : json_member_str(option, member);
+		struct str label = json_is_string(option) ? json_str(option) : json_member_str(option, "label");
 
-		if (label.p != NULL)
-			jw_str(w, label);
+		if (label.p == NULL)
+			continue;
+		jw_object_begin(w);
+		jw_kstr(w, "value", label);
+		jw_kstr(w, "label", label);
+		jw_kstr_opt(w, "description", json_member_str(option, "description"));
+		jw_object_end(w);
 	}
 	jw_array_end(w);
 }
@@ -210,7 +216,8 @@ static void write_questions(struct json_writer *w, const json_t *questions)
 		jw_object_begin(w);
 		jw_kstr(w, "id", json_member_str(question, "id"));
 		jw_kstr(w, "text", json_member_str(question, "question"));
-		write_options(w, json_object_get(question, "options"), "label");
+		jw_kstr_opt(w, "header", json_member_str(question, "header"));
+		write_options(w, json_object_get(question, "options"));
 		jw_object_end(w);
 	}
 	jw_array_end(w);
@@ -232,7 +239,7 @@ static void write_form(struct json_writer *w, const json_t *schema)
 		jw_object_begin(w);
 		jw_ktext(w, "id", name);
 		jw_kstr(w, "text", text.p != NULL ? text : str_of(name));
-		write_options(w, json_object_get(list != NULL ? list : property, "enum"), NULL);
+		write_options(w, json_object_get(list != NULL ? list : property, "enum"));
 		jw_kbool_opt(w, "multiple", list != NULL);
 		jw_object_end(w);
 	}

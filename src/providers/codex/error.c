@@ -88,6 +88,9 @@ static enum provider_failure_code of_text(struct str text)
 		return of_status(status);
 	if (holds(text, STR("stream disconnected")))
 		return CODE_connection_lost;
+	/* Of a status 400 the program passes on the raw body. */
+	if (text.n > 0 && text.p[0] == '{' && holds(text, STR("\"error\"")))
+		return CODE_invalid_request;
 	return CODE_unclassified;
 }
 

@@ -296,9 +296,11 @@ void codex_todo(struct codex *codex, const json_t *params, struct agent_out *out
 /* ---- the end of the turn ---- */
 
 /* A command that the model left running goes on when the turn ends by itself; an interrupted turn takes all along. */
-static bool goes_on(const struct codex_item *item, enum agent_status turn_status, bool is_program_alive)
+static bool goes_on(const struct codex *codex, const struct codex_item *item, enum agent_status turn_status,
+	bool is_program_alive)
 {
-	return is_program_alive && item->kind == ITEM_COMMAND && turn_status != AGENT_INTERRUPTED;
+	return is_program_alive && item->kind == ITEM_COMMAND && turn_status != AGENT_INTERRUPTED &&
+		(item->is_background || !codex->has_passed_over);
 }
 
 void codex_items_end(struct codex *codex, enum agent_status turn_status, bool is_program_alive, struct agent_out *out)
@@ -309,7 +311,7 @@ void codex_items_end(struct codex *codex, enum agent_status turn_status, bool is
 	while (*at != NULL) {
 		struct codex_item *item = *at;
 
-		if (goes_on(item, turn_status, is_program_alive)) {
+		if (goes_on(codex, item, turn_status, is_program_alive)) {
 			is_roster_changed = is_roster_changed || !item->is_background;
 			item->is_background = true;
 			at = &item->next;

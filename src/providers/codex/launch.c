@@ -2,14 +2,15 @@
 #include "providers/codex/private.h"
 
 /* Settings of the program, as TOML. Plugins off stops all calls outside at its start; the rest of what could call out
- * follows; its own sub-agents and goals are off, since delegation goes through our endpoint. The marker of the attempt
- * must reach the commands that it runs, so DAIS_ATTEMPT is not excluded. */
+ * follows; its own sub-agents and goals are off, since delegation goes through our endpoint. The program hands its whole
+ * environment to the commands that it runs: what looks like a credential of the instance is kept from them, and the
+ * marker of the attempt, which finds strays, is not. */
 static const char *const settings[] = {
 	"features.plugins=false",
 	"analytics.enabled=false",
 	"feedback.enabled=false",
 	"check_for_update_on_startup=false",
-	"shell_environment_policy.exclude=[\"DAIS_MCP_*\",\"DAIS_SEAT_TOKEN\",\"*_API_KEY\",\"*_TOKEN\"]",
+	"shell_environment_policy.exclude=[\"DAIS_MCP_*\",\"DAIS_SEAT_TOKEN\",\"*_KEY\",\"*_TOKEN\",\"*_SECRET\",\"*_PASSWORD\"]",
 	"features.multi_agent=false",
 	"features.goals=false",
 	"features.default_mode_request_user_input=true",

@@ -98,6 +98,7 @@ struct codex {
 	int64_t turn_call; /* id of the request that began it: a late answer to an older one binds nothing */
 	bool is_interrupt_wanted; /* as soon as the turn has an id */
 	bool is_interrupt_sent;
+	bool has_passed_over; /* something of the turn was not read */
 	int64_t terminal_due_at;  /* an interrupted turn must have ended; 0: none */
 	int64_t close_due_at;	  /* the next step of closing; 0: none */
 	bool has_closed_stdin;

@@ -27,6 +27,7 @@ static const struct state_row {
 	ROW("turnCall", ROW_INT, turn_call, 0),
 	ROW("isInterruptWanted", ROW_BOOL, is_interrupt_wanted, 0),
 	ROW("isInterruptSent", ROW_BOOL, is_interrupt_sent, 0),
+	ROW("hasPassedOver", ROW_BOOL, has_passed_over, 0),
 	ROW("terminalDueAt", ROW_INT, terminal_due_at, 0),
 	ROW("closeDueAt", ROW_INT, close_due_at, 0),
 	ROW("hasClosedStdin", ROW_BOOL, has_closed_stdin, 0),

@@ -119,7 +119,7 @@ void codex_turn_ended(struct codex *codex, enum agent_status status, const struc
 	}
 	codex->turn_phase = TURN_NONE;
 	codex_keep(&codex->turn, STR_NONE);
-	codex->is_interrupt_wanted = codex->is_interrupt_sent = false;
+	codex->is_interrupt_wanted = codex->is_interrupt_sent = codex->has_passed_over = false;
 	codex->terminal_due_at = 0;
 	codex->has_turn_usage = false;
 }
