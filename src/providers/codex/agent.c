@@ -3,21 +3,6 @@
 
 #include <stdlib.h>
 
-void codex_keep(struct str *to, struct str from)
-{
-	char *copy = NULL;
-
-	if (from.p != NULL) {
-		copy = malloc(from.n + 1);
-		if (copy == NULL)
-			abort();
-		memcpy(copy, from.p, from.n);
-		copy[from.n] = '\0';
-	}
-	free((char *)(uintptr_t)to->p);
-	*to = (struct str){copy, from.n};
-}
-
 void codex_refuse(struct str key, struct agent_failure failure, struct agent_out *out)
 {
 	struct agent_event *event = agent_out_event(out, EVENT_ORDER_REFUSED);
@@ -35,9 +20,9 @@ static void select_options(struct codex *codex, const json_t *options)
 	struct str tier = json_member_str(options, "serviceTier");
 
 	if (effort.p != NULL && effort.n <= LIMIT_CODEX_NAME_BYTES)
-		codex_keep(&codex->selected.effort, effort);
+		state_text(&codex->selected.effort, effort);
 	if (tier.p != NULL && tier.n <= LIMIT_CODEX_NAME_BYTES)
-		codex_keep(&codex->selected.tier, tier);
+		state_text(&codex->selected.tier, tier);
 }
 
 static struct agent *create(const struct agent_config *config)
@@ -46,7 +31,7 @@ static struct agent *create(const struct agent_config *config)
 
 	if (codex == NULL)
 		abort();
-	codex->agent.driver = &codex_driver;
+	codex->agent.driver = &driver_codex;
 	codex->instance = config->instance;
 	codex->arena = arena_create();
 	codex->cwd = str_dup(codex->arena, config->cwd);
@@ -56,7 +41,7 @@ static struct agent *create(const struct agent_config *config)
 	codex->is_confined = config->is_confined;
 	codex->selected.runtime = config->runtime;
 	codex->selected.interaction = config->interaction;
-	codex_keep(&codex->selected.model, config->model);
+	state_text(&codex->selected.model, config->model);
 	select_options(codex, config->model_options);
 	codex->total = codex->turn_base = (struct codex_tokens){-1, -1, -1, -1};
 	codex->context_used = codex->context_size = -1;
@@ -152,17 +137,18 @@ static void configured_models(const struct provider_instance *instance, struct a
 
 void codex_opened(struct codex *codex, const json_t *models, struct agent_out *out)
 {
-	struct agent_event *event = agent_out_event(out, EVENT_OPENED);
+	struct agent_event *event = agent_out_event(out, EVENT_MODELS);
 
-	codex->phase = CODEX_OPEN;
-	event->native = str_dup(out->arena, codex->thread);
-	event->is_resumed = codex->is_resumed;
-	event->caps = &codex_driver.caps;
-	event->program_version = str_dup(out->arena, codex->program_version);
 	if (codex->instance->model_count > 0)
 		configured_models(codex->instance, event, out->arena);
 	else
 		list_models(models, event, out->arena);
+	event = agent_out_event(out, EVENT_OPENED);
+	codex->phase = CODEX_OPEN;
+	event->native = str_dup(out->arena, codex->thread);
+	event->is_resumed = codex->is_resumed;
+	event->caps = &driver_codex.caps;
+	event->program_version = str_dup(out->arena, codex->program_version);
 }
 
 /* ---- the end ---- */
@@ -171,15 +157,12 @@ void codex_opened(struct codex *codex, const json_t *models, struct agent_out *o
 static void end_all(struct codex *codex, enum agent_status turn_status, struct agent_failure failure,
 	struct agent_out *out)
 {
-	codex->phase = CODEX_DEAD;
-	while (codex->calls != NULL) {
-		struct codex_call *call = codex->calls;
+	struct rpc_call call;
 
-		codex->calls = call->next;
-		if (call->method == CALL_STEER)
-			codex_refuse(call->key, failure, out);
-		codex_call_free(call);
-	}
+	codex->phase = CODEX_DEAD;
+	while (rpc_expire(&codex->rpc, INT64_MAX, out->arena, &call))
+		if (call.method == CALL_STEER)
+			codex_refuse(call.note, failure, out);
 	if (codex->turn_phase != TURN_NONE)
 		codex_turn_ended(codex, turn_status, &failure, STR_NONE, false, out);
 	else
@@ -243,7 +226,7 @@ static void exited(struct agent *agent, const struct agent_exit *exit, struct ag
 {
 	struct codex *codex = codex_of(agent);
 	struct agent_failure failure = exit_failure(exit, out->arena);
-	enum codex_phase phase = codex->phase;
+	int64_t phase = codex->phase;
 
 	if (phase == CODEX_DEAD)
 		return;
@@ -285,7 +268,7 @@ static void order_steer(struct codex *codex, const struct agent_order *order, in
 {
 	if (codex->phase != CODEX_OPEN || codex->turn_phase != TURN_RUNNING || codex->is_interrupt_sent)
 		refuse(order, "there is no running turn to steer", out);
-	else if (codex_call_count(codex) >= LIMIT_CODEX_CALLS)
+	else if (codex->rpc.call_count >= LIMIT_CODEX_CALLS)
 		refuse(order, "too many messages wait for an answer of codex", out);
 	else
 		codex_call_send(codex, CALL_STEER, order->key, order, now, out);
@@ -307,8 +290,9 @@ static void order_select(struct codex *codex, const struct agent_order *order, s
 	codex->selected.runtime = order->runtime;
 	codex->selected.interaction = order->interaction;
 	if (order->model.p != NULL)
-		codex_keep(&codex->selected.model, order->model);
+		state_text(&codex->selected.model, order->model);
 	select_options(codex, order->model_options);
+	agent_out_event(out, EVENT_SELECTED)->key = str_dup(out->arena, order->key);
 }
 
 static void order_close(struct codex *codex, int64_t now, struct agent_out *out)
@@ -363,46 +347,36 @@ static void passed_over(struct codex *codex, struct agent_out *out)
 		STR_NONE, out);
 }
 
-/* Text that no message of the protocol is: written by something else into the pipe, or cut. */
-static void strange(struct codex *codex, struct agent_out *out)
-{
-	if (++codex->strange_lines >= LIMIT_CODEX_STRANGE_LINES)
-		codex_break(codex,
-			agent_failure_of(CODE_protocol_violation,
-				str_printf(out->arena, "codex wrote %d lines in a row that are no messages", LIMIT_CODEX_STRANGE_LINES)),
-			out);
-}
-
 static void line(struct agent *agent, struct str text, int64_t now, struct agent_out *out)
 {
 	struct codex *codex = codex_of(agent);
-	struct json_error error;
-	json_auto_t *message = NULL;
-	struct str method;
-	const json_t *id;
-	const json_t *failure;
+	struct rpc_message message;
 
 	if (codex->phase == CODEX_DEAD || codex->phase == CODEX_NEW)
 		return;
-	message = json_read(text, &error);
-	if (message == NULL && error.problem == JSON_OVER_LIMIT) {
+	rpc_read(&codex->rpc, out->arena, text, &message);
+	switch (message.kind) {
+	case RPC_NOTHING:
+		break;
+	case RPC_OVERSIZE:
 		passed_over(codex, out);
-		return;
+		break;
+	case RPC_VIOLATION:
+		codex_break(codex,
+			agent_failure_of(CODE_protocol_violation, STR("codex wrote one line after the other that is no message")),
+			out);
+		break;
+	case RPC_REQUEST:
+		codex_asked(codex, &message, out);
+		break;
+	case RPC_NOTIFICATION:
+		codex_notified(codex, message.method, message.params, now, out);
+		break;
+	case RPC_RESULT:
+	case RPC_ERROR:
+		codex_call_answered(codex, &message, now, out);
+		break;
 	}
-	method = json_member_str(message, "method");
-	id = json_object_get(message, "id");
-	failure = json_object_get(message, "error");
-	if (method.p == NULL && !json_is_integer(id)) {
-		strange(codex, out);
-		return;
-	}
-	codex->strange_lines = 0;
-	if (method.p == NULL)
-		codex_call_answered(codex, json_integer_value(id), json_object_get(message, "result"), failure, now, out);
-	else if (id != NULL)
-		codex_asked(codex, id, method, json_object_get(message, "params"), out);
-	else
-		codex_notified(codex, method, json_object_get(message, "params"), now, out);
 }
 
 /* ---- time ---- */
@@ -411,6 +385,7 @@ static int64_t due(const struct agent *agent)
 {
 	const struct codex *codex = (const struct codex *)agent;
 	int64_t first = codex->close_due_at;
+	int64_t answers = rpc_due(&codex->rpc);
 
 	if (codex->phase == CODEX_DEAD)
 		return 0;
@@ -418,9 +393,8 @@ static int64_t due(const struct agent *agent)
 		return first;
 	if (codex->terminal_due_at != 0 && (first == 0 || codex->terminal_due_at < first))
 		first = codex->terminal_due_at;
-	for (const struct codex_call *call = codex->calls; call != NULL; call = call->next)
-		if (first == 0 || call->due_at < first)
-			first = call->due_at;
+	if (answers != 0 && (first == 0 || answers < first))
+		first = answers;
 	return first;
 }
 
@@ -452,7 +426,7 @@ static void tick(struct agent *agent, int64_t now, struct agent_out *out)
 		codex_break(codex, agent_failure_of(CODE_timeout, STR("codex did not answer a request in time")), out);
 }
 
-const struct driver codex_driver = {
+const struct driver driver_codex = {
 	.kind = "codex",
 	.title = "Codex",
 	.program = "codex",

@@ -4,31 +4,9 @@
 
 #include <stdlib.h>
 
-enum { NOT_SUPPORTED = -32601, TOO_MANY = -32000 };
-
-/* The program's id as JSON text. */
-static struct str id_text(const json_t *id, struct arena *arena)
+static struct str json_text(const json_t *value, struct arena *arena)
 {
-	struct buf text;
-	struct json_writer w;
-
-	buf_init(&text, arena, SIZE_MAX);
-	json_writer_init(&w, &text);
-	jw_json(&w, id);
-	return buf_str(&text);
-}
-
-static void answer_error(struct str id, int code, const char *message, struct agent_out *out)
-{
-	agent_out_line(out,
-		str_printf(out->arena, "{\"id\":%.*s,\"error\":{\"code\":%d,\"message\":\"%s\"}}", STRF(id), code, message), false);
-}
-
-void codex_ask_free(struct codex_ask_entry *entry)
-{
-	codex_keep(&entry->id, STR_NONE);
-	codex_keep(&entry->detail, STR_NONE);
-	free(entry);
+	return value == NULL ? STR_NONE : json_canonical(arena, value);
 }
 
 static struct codex_ask_entry **find(struct codex *codex, struct str id)
@@ -47,14 +25,14 @@ bool codex_ask_keep(struct codex *codex, enum codex_ask ask, struct str id, stru
 
 	for (; *end != NULL; end = &(*end)->next)
 		n++;
-	if (n >= LIMIT_CODEX_REQUESTS)
+	if (n >= LIMIT_AGENT_REQUESTS)
 		return false;
 	*end = calloc(1, sizeof(**end));
 	if (*end == NULL)
 		abort();
 	(*end)->ask = ask;
-	codex_keep(&(*end)->id, id);
-	codex_keep(&(*end)->detail, detail);
+	state_text(&(*end)->id, id);
+	state_text(&(*end)->detail, detail);
 	return true;
 }
 
@@ -71,7 +49,7 @@ static void end(struct codex_ask_entry **at, enum agent_status status, struct ag
 
 void codex_ask_resolved(struct codex *codex, const json_t *id, struct agent_out *out)
 {
-	struct codex_ask_entry **at = find(codex, id == NULL ? STR_NONE : id_text(id, out->arena));
+	struct codex_ask_entry **at = find(codex, json_text(id, out->arena));
 
 	if (*at != NULL)
 		end(at, AGENT_CANCELLED, out);
@@ -165,14 +143,14 @@ static struct str detail_of(const struct codex *codex, enum codex_ask ask, const
 		break;
 	case ASK_PERMISSIONS:
 		add_line(&text, "", json_member_str(params, "reason"));
-		add_line(&text, "", id_text(json_object_get(params, "permissions"), arena));
+		add_line(&text, "", json_text(json_object_get(params, "permissions"), arena));
 		break;
 	case ASK_TOOL:
 		add_line(&text, "", json_member_str(params, "message"));
 		add_line(&text, "", json_member_str(params, "url"));
 		if (json_object_get(json_object_get(params, "_meta"), "tool_params") != NULL)
 			add_line(&text, "with ",
-				id_text(json_object_get(json_object_get(params, "_meta"), "tool_params"), arena));
+				json_text(json_object_get(json_object_get(params, "_meta"), "tool_params"), arena));
 		break;
 	case ASK_FORM:
 		add_line(&text, "", json_member_str(params, "message"));
@@ -302,7 +280,7 @@ static struct str needed_for(enum codex_ask ask, const json_t *params, struct ar
 
 	switch (ask) {
 	case ASK_PERMISSIONS:
-		return permissions == NULL ? STR("{}") : id_text(permissions, arena);
+		return permissions == NULL ? STR("{}") : json_text(permissions, arena);
 	case ASK_FORM:
 		return form_types(json_object_get(params, "requestedSchema"), arena);
 	case ASK_TOOL:
@@ -351,23 +329,23 @@ static const struct ask_row *row_of(struct str method, const json_t *params)
 	return NULL;
 }
 
-void codex_asked(struct codex *codex, const json_t *id, struct str method, const json_t *params, struct agent_out *out)
+void codex_asked(struct codex *codex, const struct rpc_message *asked, struct agent_out *out)
 {
-	const struct ask_row *row = row_of(method, params);
-	struct str key = id_text(id, out->arena);
+	const json_t *params = asked->params;
+	const struct ask_row *row = row_of(asked->method, params);
 	struct str needed = row == NULL ? STR_NONE : needed_for(row->ask, params, out->arena);
 	struct agent_request *request;
 
-	if (row == NULL || key.n > LIMIT_CODEX_ID_BYTES || needed.n > LIMIT_CODEX_REQUEST_BYTES) {
-		answer_error(key, NOT_SUPPORTED, "not supported", out);
+	if (row == NULL || asked->id.n > LIMIT_CODEX_ID_BYTES || needed.n > LIMIT_CODEX_REQUEST_BYTES) {
+		rpc_refuse(out, asked->id, RPC_METHOD_NOT_FOUND, "not supported");
 		return;
 	}
-	if (*find(codex, key) != NULL || !codex_ask_keep(codex, row->ask, key, needed)) {
-		answer_error(key, TOO_MANY, "too many requests", out);
+	if (*find(codex, asked->id) != NULL || !codex_ask_keep(codex, row->ask, asked->id, needed)) {
+		rpc_refuse(out, asked->id, RPC_METHOD_NOT_FOUND, "too many requests");
 		return;
 	}
 	request = &agent_out_event(out, EVENT_REQUEST)->request;
-	request->key = key;
+	request->key = asked->id;
 	request->kind = row->kind;
 	request->item = str_dup(out->arena, json_member_str(params, "itemId"));
 	request->prompt = prompt_of(codex, row->ask, params, out->arena);
@@ -458,7 +436,7 @@ static void write_elicited(const struct codex_ask_entry *entry, const struct age
 		jw_null(w);
 }
 
-static bool is_for_people(enum codex_ask ask)
+static bool is_for_people(int64_t ask)
 {
 	return ask == ASK_QUESTIONS || ask == ASK_FORM;
 }
@@ -467,35 +445,31 @@ int codex_answer(struct codex *codex, const struct agent_order *order, struct ag
 {
 	struct codex_ask_entry **at = find(codex, order->request);
 	struct codex_ask_entry *entry = *at;
-	struct buf line;
-	struct json_writer w;
+	struct rpc_line line;
+	struct json_writer *w;
 
 	if (entry == NULL || (order->answers != NULL && !is_for_people(entry->ask)))
 		return -1;
-	buf_init(&line, out->arena, SIZE_MAX);
-	json_writer_init(&w, &line);
-	jw_object_begin(&w);
-	jw_kraw(&w, "id", entry->id);
-	jw_kobject(&w, "result");
-	switch (entry->ask) {
+	w = rpc_answer(&line, out, entry->id);
+	jw_object_begin(w);
+	switch ((enum codex_ask)entry->ask) {
 	case ASK_COMMAND:
 	case ASK_FILE_CHANGE:
-		jw_ktext(&w, "decision", decisions[order->decision]);
+		jw_ktext(w, "decision", decisions[order->decision]);
 		break;
 	case ASK_PERMISSIONS:
-		write_permissions(entry, order->decision, &w);
+		write_permissions(entry, order->decision, w);
 		break;
 	case ASK_QUESTIONS:
-		write_answers(order->answers, &w);
+		write_answers(order->answers, w);
 		break;
 	case ASK_TOOL:
 	case ASK_FORM:
-		write_elicited(entry, order, &w);
+		write_elicited(entry, order, w);
 		break;
 	}
-	jw_object_end(&w);
-	jw_object_end(&w);
-	agent_out_line(out, buf_str(&line), false);
+	jw_object_end(w);
+	rpc_end(&line);
 	end(at, AGENT_COMPLETED, out);
 	return 0;
 }

@@ -1,26 +1,24 @@
 /* Our requests: each has a time in which it must be answered, and what follows from its answer. */
 #include "providers/codex/private.h"
 
-#include <stdlib.h>
-
-static void initialized(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void initialized(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
-static void account_read(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void account_read(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
-static void thread_opened(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void thread_opened(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
-static void models_listed(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void models_listed(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
-static void turn_accepted(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void turn_accepted(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
-static void steered(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void steered(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out);
 
 /* `answered` NULL: nothing follows. */
 static const struct method_row {
 	const char *name;
 	int64_t within_ms;
-	void (*answered)(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+	void (*answered)(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 		struct agent_out *out);
 } methods[CODEX_METHODS] = {
 	[CALL_INITIALIZE] = {"initialize", LIMIT_CODEX_INITIALIZE_MS, initialized},
@@ -34,54 +32,23 @@ static const struct method_row {
 	[CALL_CLEAN] = {"thread/backgroundTerminals/clean", LIMIT_CODEX_ANSWER_MS, NULL},
 };
 
-void codex_call_free(struct codex_call *call)
-{
-	codex_keep(&call->key, STR_NONE);
-	free(call);
-}
-
-size_t codex_call_count(const struct codex *codex)
-{
-	size_t n = 0;
-
-	for (const struct codex_call *call = codex->calls; call != NULL; call = call->next)
-		n++;
-	return n;
-}
-
-static void notify(const char *method, struct agent_out *out)
-{
-	agent_out_line(out, str_printf(out->arena, "{\"method\":\"%s\"}", method), false);
-}
-
 void codex_call_send(struct codex *codex, enum codex_method method, struct str key, const struct agent_order *order,
 	int64_t now, struct agent_out *out)
 {
-	struct codex_call *call = calloc(1, sizeof(*call));
-	struct codex_call **end = &codex->calls;
-	struct buf line;
-	struct json_writer w;
+	struct rpc_line line;
+	struct json_writer *w;
 
-	if (call == NULL)
-		abort();
-	call->id = ++codex->next_id;
-	call->method = method;
-	call->due_at = now + methods[method].within_ms;
-	codex_keep(&call->key, key);
-	while (*end != NULL)
-		end = &(*end)->next;
-	*end = call;
+	if (rpc_is_full(&codex->rpc)) {
+		codex_break(codex, agent_failure_of(CODE_protocol_violation, STR("codex answers no requests")), out);
+		return;
+	}
+	w = rpc_call(&codex->rpc, &line, out, methods[method].name, method, now + methods[method].within_ms);
+	rpc_note(&codex->rpc, key);
 	if (method == CALL_TURN)
-		codex->turn_call = call->id;
-	buf_init(&line, out->arena, SIZE_MAX);
-	json_writer_init(&w, &line);
-	jw_object_begin(&w);
-	jw_kint(&w, "id", call->id);
-	jw_ktext(&w, "method", methods[method].name);
-	jw_key(&w, "params");
-	codex_params_write(codex, method, key, order, &w);
-	jw_object_end(&w);
-	agent_out_line(out, buf_str(&line), codex_params_have_secret(codex, method));
+		codex->turn_call = codex->rpc.last_id;
+	codex_params_write(codex, method, key, order, w);
+	line.has_secret = codex_params_have_secret(codex, method);
+	rpc_end(&line);
 }
 
 /* ---- answers ---- */
@@ -117,13 +84,14 @@ static bool is_too_old(struct str version)
 	return str_to_int(minor, &number) && number < 100;
 }
 
-static void initialized(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void initialized(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	struct str version = version_in(json_member_str(result, "userAgent"));
+	struct rpc_line line;
 
 	(void)call;
-	codex_keep(&codex->program_version, version);
+	state_text(&codex->program_version, version);
 	if (is_too_old(version)) {
 		codex_break(codex,
 			agent_failure_of(CODE_unsupported_method,
@@ -131,7 +99,8 @@ static void initialized(struct codex *codex, const struct codex_call *call, cons
 			out);
 		return;
 	}
-	notify("initialized", out);
+	(void)rpc_notify(&line, out, "initialized");
+	rpc_end(&line);
 	codex_call_send(codex, CALL_ACCOUNT, STR_NONE, NULL, now, out);
 }
 
@@ -141,7 +110,7 @@ static void open_thread(struct codex *codex, int64_t now, struct agent_out *out)
 		out);
 }
 
-static void account_read(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void account_read(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	(void)call;
@@ -152,7 +121,7 @@ static void account_read(struct codex *codex, const struct codex_call *call, con
 		open_thread(codex, now, out);
 }
 
-static void thread_opened(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void thread_opened(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	struct str id = json_member_str(json_object_get(result, "thread"), "id");
@@ -162,8 +131,8 @@ static void thread_opened(struct codex *codex, const struct codex_call *call, co
 		codex_break(codex, agent_failure_of(CODE_protocol_violation, STR("codex opened a thread without an id")), out);
 		return;
 	}
-	codex_keep(&codex->thread, id);
-	codex_keep(&codex->effective_model, model.n <= LIMIT_CODEX_NAME_BYTES ? model : STR_NONE);
+	state_text(&codex->thread, id);
+	state_text(&codex->effective_model, model.n <= LIMIT_CODEX_NAME_BYTES ? model : STR_NONE);
 	codex->is_resumed = call->method == CALL_THREAD_RESUME;
 	/* A new conversation has used nothing; of a resumed one the program tells the numbers in a moment. */
 	if (!codex->is_resumed)
@@ -174,7 +143,7 @@ static void thread_opened(struct codex *codex, const struct codex_call *call, co
 		codex_call_send(codex, CALL_MODELS, STR_NONE, NULL, now, out);
 }
 
-static void models_listed(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void models_listed(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	(void)call;
@@ -182,24 +151,24 @@ static void models_listed(struct codex *codex, const struct codex_call *call, co
 	codex_opened(codex, json_object_get(result, "data"), out);
 }
 
-static void turn_accepted(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void turn_accepted(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	if (call->id == codex->turn_call)
 		codex_turn_started(codex, json_member_str(json_object_get(result, "turn"), "id"), now, out);
 }
 
-static void steered(struct codex *codex, const struct codex_call *call, const json_t *result, int64_t now,
+static void steered(struct codex *codex, const struct rpc_call *call, const json_t *result, int64_t now,
 	struct agent_out *out)
 {
 	(void)codex;
 	(void)result;
 	(void)now;
-	agent_out_event(out, EVENT_STEERED)->key = str_dup(out->arena, call->key);
+	agent_out_event(out, EVENT_STEERED)->key = call->note;
 }
 
 /* A conversation that is not there any more is begun anew; whatever else stands against it is told. */
-static void open_refused(struct codex *codex, const struct codex_call *call, const json_t *error, int64_t now,
+static void open_refused(struct codex *codex, const struct rpc_call *call, const json_t *error, int64_t now,
 	struct agent_out *out)
 {
 	struct agent_failure failure = codex_call_failure(error);
@@ -210,7 +179,7 @@ static void open_refused(struct codex *codex, const struct codex_call *call, con
 		codex_break(codex, failure, out);
 }
 
-static void refused(struct codex *codex, const struct codex_call *call, const json_t *error, int64_t now,
+static void refused(struct codex *codex, const struct rpc_call *call, const json_t *error, int64_t now,
 	struct agent_out *out)
 {
 	switch (call->method) {
@@ -231,12 +200,12 @@ static void refused(struct codex *codex, const struct codex_call *call, const js
 		if (call->id != codex->turn_call || codex->turn_phase != TURN_SENT)
 			break;
 		codex->turn_phase = TURN_NONE;
-		codex_refuse(call->key, codex_call_failure(error), out);
+		codex_refuse(call->note, codex_call_failure(error), out);
 		if (codex->phase == CODEX_CLOSING)
 			codex_close_stdin(codex, now, out);
 		break;
 	case CALL_STEER:
-		codex_refuse(call->key, codex_call_failure(error), out);
+		codex_refuse(call->note, codex_call_failure(error), out);
 		break;
 	case CALL_INTERRUPT: /* no turn to interrupt: it has ended, and says so itself */
 	case CALL_CLEAN:
@@ -245,21 +214,12 @@ static void refused(struct codex *codex, const struct codex_call *call, const js
 	}
 }
 
-void codex_call_answered(struct codex *codex, int64_t id, const json_t *result, const json_t *error, int64_t now,
-	struct agent_out *out)
+void codex_call_answered(struct codex *codex, const struct rpc_message *answer, int64_t now, struct agent_out *out)
 {
-	struct codex_call **at = &codex->calls;
-	struct codex_call *call;
+	const struct method_row *row = &methods[answer->call.method];
 
-	while (*at != NULL && (*at)->id != id)
-		at = &(*at)->next;
-	call = *at;
-	if (call == NULL)
-		return;
-	*at = call->next;
-	if (error != NULL)
-		refused(codex, call, error, now, out);
-	else if (methods[call->method].answered != NULL)
-		methods[call->method].answered(codex, call, result, now, out);
-	codex_call_free(call);
+	if (answer->kind == RPC_ERROR)
+		refused(codex, &answer->call, answer->error, now, out);
+	else if (row->answered != NULL)
+		row->answered(codex, &answer->call, answer->result, now, out);
 }

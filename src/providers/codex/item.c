@@ -5,13 +5,6 @@
 
 /* ---- what is open ---- */
 
-void codex_item_free(struct codex_item *item)
-{
-	codex_keep(&item->key, STR_NONE);
-	codex_keep(&item->title, STR_NONE);
-	free(item);
-}
-
 struct codex_item *codex_item_find(const struct codex *codex, struct str key)
 {
 	for (struct codex_item *item = codex->items; item != NULL && key.p != NULL; item = item->next)
@@ -35,8 +28,8 @@ struct codex_item *codex_item_open(struct codex *codex, enum agent_item_kind kin
 		abort();
 	(*end)->kind = kind;
 	(*end)->sent_hash = CODEX_HASH_START;
-	codex_keep(&(*end)->key, key);
-	codex_keep(&(*end)->title, title);
+	state_text(&(*end)->key, key);
+	state_text(&(*end)->title, title);
 	return *end;
 }
 
@@ -127,10 +120,10 @@ void codex_item_delta(struct codex *codex, enum agent_item_kind kind, struct str
 	if (key.p == NULL || key.n == 0 || key.n > LIMIT_CODEX_ID_BYTES || delta.p == NULL || delta.n == 0)
 		return;
 	item = codex_item_open(codex, kind, key, STR_NONE);
-	if (item == NULL || item->kind != kind)
+	if (item == NULL || item->kind != (int64_t)kind)
 		return; /* its end brings the whole */
 	item->sent += (int64_t)delta.n;
-	item->sent_hash = hash_more(item->sent_hash, delta);
+	item->sent_hash = hash_more((uint32_t)item->sent_hash, delta);
 	tell(kind, key, AGENT_RUNNING, out)->delta = str_dup(out->arena, delta);
 }
 
@@ -140,7 +133,7 @@ static struct str rest_of(const struct codex_item *item, struct str whole)
 	size_t sent = item == NULL ? 0 : (size_t)item->sent;
 
 	if (whole.p == NULL || sent >= whole.n ||
-		(item != NULL && hash_more(CODEX_HASH_START, (struct str){whole.p, sent}) != item->sent_hash))
+		(item != NULL && hash_more(CODEX_HASH_START, (struct str){whole.p, sent}) != (uint32_t)item->sent_hash))
 		return STR_NONE;
 	return (struct str){whole.p + sent, whole.n - sent};
 }
@@ -318,7 +311,7 @@ void codex_items_end(struct codex *codex, enum agent_status turn_status, bool is
 			continue;
 		}
 		is_roster_changed = is_roster_changed || item->is_background;
-		(void)tell(item->kind, item->key,
+		(void)tell((enum agent_item_kind)item->kind, item->key,
 			item->kind == ITEM_TEXT || item->kind == ITEM_REASONING ? turn_status : AGENT_CANCELLED, out);
 		*at = item->next;
 		codex_item_free(item);

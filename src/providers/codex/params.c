@@ -160,7 +160,6 @@ bool codex_params_have_secret(const struct codex *codex, enum codex_method metho
 void codex_params_write(const struct codex *codex, enum codex_method method, struct str key,
 	const struct agent_order *order, struct json_writer *w)
 {
-	jw_object_begin(w);
 	if (method == CALL_THREAD_RESUME)
 		jw_kstr(w, "threadId", codex->resume);
 	else if (method >= CALL_TURN)
@@ -195,5 +194,4 @@ void codex_params_write(const struct codex *codex, enum codex_method method, str
 	case CODEX_METHODS:
 		break;
 	}
-	jw_object_end(w);
 }

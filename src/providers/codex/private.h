@@ -1,15 +1,17 @@
 /* providers/codex/private.h - a session with `codex app-server`, for the files of this folder.
  *
- * JSON-RPC without the member "jsonrpc", one object a line. Our ids and the program's are two spaces; the program
- * counts its own from 0. What a session knows between two inputs is in struct codex and nowhere else, and all of it is
+ * JSON-RPC, one object a line; the program writes no member "jsonrpc", and does not mind ours. What a session knows between two inputs is in struct codex and nowhere else, and all of it is
  * in the saved state (state.c), so each list has a limit (base/limits.def). */
 #ifndef DAIS_PROVIDERS_CODEX_PRIVATE_H
 #define DAIS_PROVIDERS_CODEX_PRIVATE_H
 
 #include "base/limits.h"
-#include "providers/codex/codex.h"
 #include "providers/failure_code.h"
 #include "providers/provider.h"
+#include "providers/rpc.h"
+#include "providers/state.h"
+
+extern const struct driver driver_codex;
 
 enum codex_phase {
 	CODEX_NEW,     /* nothing was sent */
@@ -32,25 +34,16 @@ enum codex_method {
 	CODEX_METHODS,
 };
 
-/* A request of ours without an answer. */
-struct codex_call {
-	struct codex_call *next;
-	int64_t id;
-	enum codex_method method;
-	int64_t due_at;
-	struct str key; /* of the order behind it, or absent */
-};
-
 #define CODEX_HASH_START 2166136261u /* FNV-1a */
 
 /* An item that has begun and not ended. */
 struct codex_item {
 	struct codex_item *next;
-	enum agent_item_kind kind;
+	int64_t kind; /* enum agent_item_kind */
 	struct str key;
 	struct str title;   /* cut: what an approval and the list of background work say about it */
 	int64_t sent;	    /* bytes of its text that were told as deltas … */
-	uint32_t sent_hash; /* … and their hash: only what continues them may be added */
+	int64_t sent_hash; /* … and their hash: only what continues them may be added */
 	bool is_background; /* its turn is over, it goes on */
 };
 
@@ -60,7 +53,7 @@ enum codex_ask { ASK_COMMAND, ASK_FILE_CHANGE, ASK_PERMISSIONS, ASK_QUESTIONS, A
 struct codex_ask_entry {
 	struct codex_ask_entry *next;
 	struct str id; /* JSON text of the program's id: also the key towards the engine */
-	enum codex_ask ask;
+	int64_t ask;   /* enum codex_ask */
 	struct str detail; /* JSON text that the answer needs: asked permissions, types of a form; or absent */
 };
 
@@ -71,8 +64,8 @@ struct codex_tokens {
 
 /* What the next turn is told; sticky in the program, so sent with each. */
 struct codex_selection {
-	enum runtime_mode runtime;
-	enum interaction_mode interaction;
+	int64_t runtime;     /* enum runtime_mode */
+	int64_t interaction; /* enum interaction_mode */
 	struct str model;  /* absent: the program's */
 	struct str effort; /* the same */
 	struct str tier;   /* the same */
@@ -86,14 +79,14 @@ struct codex {
 	struct str cwd, mcp_url, instructions, resume;
 	bool is_confined;
 
-	/* From here on: the state. Text of the heap, replaced with codex_keep(). */
-	enum codex_phase phase;
+	/* From here on: the state, in the words of providers/state.h. */
+	int64_t phase; /* enum codex_phase */
 	struct codex_selection selected;
 	struct str program_version;
 	struct str thread;	    /* the program's id of the conversation */
 	struct str effective_model; /* as it was told at the start: the mode of a turn must name one */
 	bool is_resumed;
-	enum codex_turn_phase turn_phase;
+	int64_t turn_phase; /* enum codex_turn_phase */
 	struct str turn; /* the program's id */
 	int64_t turn_call; /* id of the request that began it: a late answer to an older one binds nothing */
 	bool is_interrupt_wanted; /* as soon as the turn has an id */
@@ -102,13 +95,11 @@ struct codex {
 	int64_t terminal_due_at;  /* an interrupted turn must have ended; 0: none */
 	int64_t close_due_at;	  /* the next step of closing; 0: none */
 	bool has_closed_stdin;
-	int64_t next_id;
 	int64_t notices;	  /* counted for their keys */
-	int64_t strange_lines;	  /* in a row */
 	struct codex_tokens total, turn_base;
 	bool has_turn_usage;
 	int64_t context_used, context_size;
-	struct codex_call *calls;
+	struct rpc rpc; /* our requests; the note of each is the key of its order */
 	struct codex_item *items;
 	struct codex_ask_entry *asks;
 };
@@ -117,9 +108,6 @@ static inline struct codex *codex_of(struct agent *agent)
 {
 	return (struct codex *)agent;
 }
-
-/* Replace heap text; absent frees it. */
-void codex_keep(struct str *to, struct str from);
 
 /* agent.c: the life of the session. */
 /* The session is over: what is open ends with this failure. Exactly one of OPEN_FAILED, TURN_ENDED (with a turn), and
@@ -133,13 +121,10 @@ void codex_close_stdin(struct codex *codex, int64_t now, struct agent_out *out);
 /* call.c: our requests. */
 void codex_call_send(struct codex *codex, enum codex_method method, struct str key, const struct agent_order *order,
 	int64_t now, struct agent_out *out);
-/* The answer to call `id`: `result`, or `error`. An unknown id is nothing. */
-void codex_call_answered(struct codex *codex, int64_t id, const json_t *result, const json_t *error, int64_t now,
-	struct agent_out *out);
-void codex_call_free(struct codex_call *call);
-size_t codex_call_count(const struct codex *codex);
+/* A call of ours is answered: RPC_RESULT or RPC_ERROR. */
+void codex_call_answered(struct codex *codex, const struct rpc_message *answer, int64_t now, struct agent_out *out);
 
-/* params.c: what our requests say. */
+/* params.c: what our requests say: the members of their params. */
 void codex_params_write(const struct codex *codex, enum codex_method method, struct str key,
 	const struct agent_order *order, struct json_writer *w);
 /* Whether the line of this request has the place of the secret in it. */
@@ -181,7 +166,7 @@ struct str codex_title(struct str text, struct arena *arena);
 struct str codex_script(struct str command);
 
 /* ask.c: requests of the program. */
-void codex_asked(struct codex *codex, const json_t *id, struct str method, const json_t *params, struct agent_out *out);
+void codex_asked(struct codex *codex, const struct rpc_message *asked, struct agent_out *out);
 /* -1: there is no such request. */
 int codex_answer(struct codex *codex, const struct agent_order *order, struct agent_out *out);
 /* false when too many wait. */

@@ -81,9 +81,12 @@ static void mcp_output(const json_t *item, struct json_writer *w)
 
 	if (json_is_object(error)) {
 		jw_kstr(w, "output", json_member_str(error, "message"));
-	} else if (json_is_object(result)) {
+	} else if (structured != NULL && !json_is_null(structured)) {
 		jw_key(w, "output");
-		jw_json(w, structured != NULL && !json_is_null(structured) ? structured : json_object_get(result, "content"));
+		jw_json(w, structured);
+	} else if (json_is_array(json_object_get(result, "content"))) {
+		jw_key(w, "output");
+		jw_json(w, json_object_get(result, "content"));
 	}
 }
 

@@ -1,92 +1,70 @@
-/* The state of a session between two inputs, as it is stored: one table for both directions, and three lists. */
+/* The state of a session between two inputs, as it is stored: a table for each struct, used in both directions. */
 #include "providers/codex/private.h"
 
 #include <stdlib.h>
 
-enum row_kind { ROW_STR, ROW_INT, ROW_BOOL, ROW_ENUM };
-
-static const struct state_row {
-	const char *name;
-	enum row_kind kind;
-	size_t offset;
-	int count; /* of the words of an enum */
-} rows[] = {
-#define ROW(name, kind, member, count) {name, kind, offsetof(struct codex, member), count}
-	ROW("phase", ROW_ENUM, phase, CODEX_DEAD + 1),
-	ROW("runtime", ROW_ENUM, selected.runtime, RUNTIME_FULL_ACCESS + 1),
-	ROW("interaction", ROW_ENUM, selected.interaction, INTERACTION_DEFAULT + 1),
-	ROW("model", ROW_STR, selected.model, 0),
-	ROW("effort", ROW_STR, selected.effort, 0),
-	ROW("tier", ROW_STR, selected.tier, 0),
-	ROW("version", ROW_STR, program_version, 0),
-	ROW("thread", ROW_STR, thread, 0),
-	ROW("effectiveModel", ROW_STR, effective_model, 0),
-	ROW("isResumed", ROW_BOOL, is_resumed, 0),
-	ROW("turnPhase", ROW_ENUM, turn_phase, TURN_RUNNING + 1),
-	ROW("turn", ROW_STR, turn, 0),
-	ROW("turnCall", ROW_INT, turn_call, 0),
-	ROW("isInterruptWanted", ROW_BOOL, is_interrupt_wanted, 0),
-	ROW("isInterruptSent", ROW_BOOL, is_interrupt_sent, 0),
-	ROW("hasPassedOver", ROW_BOOL, has_passed_over, 0),
-	ROW("terminalDueAt", ROW_INT, terminal_due_at, 0),
-	ROW("closeDueAt", ROW_INT, close_due_at, 0),
-	ROW("hasClosedStdin", ROW_BOOL, has_closed_stdin, 0),
-	ROW("nextId", ROW_INT, next_id, 0),
-	ROW("notices", ROW_INT, notices, 0),
-	ROW("strangeLines", ROW_INT, strange_lines, 0),
-	ROW("totalInput", ROW_INT, total.input, 0),
-	ROW("totalCached", ROW_INT, total.cached, 0),
-	ROW("totalOutput", ROW_INT, total.output, 0),
-	ROW("totalReasoning", ROW_INT, total.reasoning, 0),
-	ROW("baseInput", ROW_INT, turn_base.input, 0),
-	ROW("baseCached", ROW_INT, turn_base.cached, 0),
-	ROW("baseOutput", ROW_INT, turn_base.output, 0),
-	ROW("baseReasoning", ROW_INT, turn_base.reasoning, 0),
-	ROW("hasTurnUsage", ROW_BOOL, has_turn_usage, 0),
-	ROW("contextUsed", ROW_INT, context_used, 0),
-	ROW("contextSize", ROW_INT, context_size, 0),
-#undef ROW
+static const struct state_field session_fields[] = {
+	STATE_RANGE(codex, phase, CODEX_NEW, CODEX_DEAD),
+	STATE_RANGE(codex, selected.runtime, RUNTIME_READ_ONLY, RUNTIME_FULL_ACCESS),
+	STATE_RANGE(codex, selected.interaction, INTERACTION_PLAN, INTERACTION_DEFAULT),
+	STATE_FIELD(codex, selected.model, STATE_TEXT),
+	STATE_FIELD(codex, selected.effort, STATE_TEXT),
+	STATE_FIELD(codex, selected.tier, STATE_TEXT),
+	STATE_FIELD(codex, program_version, STATE_TEXT),
+	STATE_FIELD(codex, thread, STATE_TEXT),
+	STATE_FIELD(codex, effective_model, STATE_TEXT),
+	STATE_FIELD(codex, is_resumed, STATE_BOOL),
+	STATE_RANGE(codex, turn_phase, TURN_NONE, TURN_RUNNING),
+	STATE_FIELD(codex, turn, STATE_TEXT),
+	STATE_FIELD(codex, turn_call, STATE_INT),
+	STATE_FIELD(codex, is_interrupt_wanted, STATE_BOOL),
+	STATE_FIELD(codex, is_interrupt_sent, STATE_BOOL),
+	STATE_FIELD(codex, has_passed_over, STATE_BOOL),
+	STATE_FIELD(codex, terminal_due_at, STATE_INT),
+	STATE_FIELD(codex, close_due_at, STATE_INT),
+	STATE_FIELD(codex, has_closed_stdin, STATE_BOOL),
+	STATE_FIELD(codex, notices, STATE_INT),
+	STATE_FIELD(codex, total.input, STATE_INT),
+	STATE_FIELD(codex, total.cached, STATE_INT),
+	STATE_FIELD(codex, total.output, STATE_INT),
+	STATE_FIELD(codex, total.reasoning, STATE_INT),
+	STATE_FIELD(codex, turn_base.input, STATE_INT),
+	STATE_FIELD(codex, turn_base.cached, STATE_INT),
+	STATE_FIELD(codex, turn_base.output, STATE_INT),
+	STATE_FIELD(codex, turn_base.reasoning, STATE_INT),
+	STATE_FIELD(codex, has_turn_usage, STATE_BOOL),
+	STATE_FIELD(codex, context_used, STATE_INT),
+	STATE_FIELD(codex, context_size, STATE_INT),
+	STATE_FIELDS_END,
 };
 
-/* All enums here are of the size of this one. */
-static void *member_of(const struct codex *codex, const struct state_row *row)
+static const struct state_field item_fields[] = {
+	STATE_RANGE(codex_item, kind, ITEM_TEXT, ITEM_NOTICE),
+	STATE_FIELD(codex_item, key, STATE_TEXT),
+	STATE_FIELD(codex_item, title, STATE_TEXT),
+	STATE_RANGE(codex_item, sent, 0, INT64_MAX),
+	STATE_FIELD(codex_item, sent_hash, STATE_INT),
+	STATE_FIELD(codex_item, is_background, STATE_BOOL),
+	STATE_FIELDS_END,
+};
+
+static const struct state_field ask_fields[] = {
+	STATE_RANGE(codex_ask_entry, ask, ASK_COMMAND, ASK_FORM),
+	STATE_FIELD(codex_ask_entry, id, STATE_TEXT),
+	STATE_FIELD(codex_ask_entry, detail, STATE_TEXT),
+	STATE_FIELDS_END,
+};
+
+void codex_item_free(struct codex_item *item)
 {
-	return (char *)(uintptr_t)codex + row->offset;
+	state_free(item_fields, item);
+	free(item);
 }
 
-static void save_lists(const struct codex *codex, struct json_writer *w)
+void codex_ask_free(struct codex_ask_entry *entry)
 {
-	jw_karray(w, "calls");
-	for (const struct codex_call *call = codex->calls; call != NULL; call = call->next) {
-		jw_object_begin(w);
-		jw_kint(w, "id", call->id);
-		jw_kint(w, "method", call->method);
-		jw_kint(w, "dueAt", call->due_at);
-		jw_kstr_opt(w, "key", call->key);
-		jw_object_end(w);
-	}
-	jw_array_end(w);
-	jw_karray(w, "items");
-	for (const struct codex_item *item = codex->items; item != NULL; item = item->next) {
-		jw_object_begin(w);
-		jw_kint(w, "kind", item->kind);
-		jw_kstr(w, "key", item->key);
-		jw_kstr_opt(w, "title", item->title);
-		jw_kint(w, "sent", item->sent);
-		jw_kint(w, "sentHash", item->sent_hash);
-		jw_kbool_opt(w, "isBackground", item->is_background);
-		jw_object_end(w);
-	}
-	jw_array_end(w);
-	jw_karray(w, "asks");
-	for (const struct codex_ask_entry *entry = codex->asks; entry != NULL; entry = entry->next) {
-		jw_object_begin(w);
-		jw_kint(w, "ask", entry->ask);
-		jw_kstr(w, "id", entry->id);
-		jw_kstr_opt(w, "detail", entry->detail);
-		jw_object_end(w);
-	}
-	jw_array_end(w);
+	state_free(ask_fields, entry);
+	free(entry);
 }
 
 void codex_save(const struct agent *agent, struct json_writer *w)
@@ -94,142 +72,91 @@ void codex_save(const struct agent *agent, struct json_writer *w)
 	const struct codex *codex = (const struct codex *)agent;
 
 	jw_object_begin(w);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct state_row *row = &rows[i];
-		const void *member = member_of(codex, row);
-
-		switch (row->kind) {
-		case ROW_STR:
-			jw_kstr_opt(w, row->name, *(const struct str *)member);
-			break;
-		case ROW_INT:
-			jw_kint(w, row->name, *(const int64_t *)member);
-			break;
-		case ROW_BOOL:
-			jw_kbool(w, row->name, *(const bool *)member);
-			break;
-		case ROW_ENUM:
-			jw_kint(w, row->name, *(const unsigned *)member);
-			break;
-		}
-	}
-	save_lists(codex, w);
+	jw_key(w, "session");
+	state_save(session_fields, codex, w);
+	jw_key(w, "rpc");
+	rpc_save(&codex->rpc, w);
+	jw_karray(w, "items");
+	for (const struct codex_item *item = codex->items; item != NULL; item = item->next)
+		state_save(item_fields, item, w);
+	jw_array_end(w);
+	jw_karray(w, "asks");
+	for (const struct codex_ask_entry *entry = codex->asks; entry != NULL; entry = entry->next)
+		state_save(ask_fields, entry, w);
+	jw_array_end(w);
 	jw_object_end(w);
 }
 
-static bool load_row(struct codex *codex, const struct state_row *row, const json_t *value)
-{
-	void *member = member_of(codex, row);
-
-	switch (row->kind) {
-	case ROW_STR:
-		codex_keep(member, json_str(value));
-		return value == NULL || json_is_string(value);
-	case ROW_INT:
-		*(int64_t *)member = json_integer_value(value);
-		return json_is_integer(value);
-	case ROW_BOOL:
-		*(bool *)member = json_is_true(value);
-		return json_is_boolean(value);
-	case ROW_ENUM:
-		if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) >= row->count)
-			return false;
-		*(unsigned *)member = (unsigned)json_integer_value(value);
-		return true;
-	}
-	return false;
-}
-
-static int64_t number(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
-
-static bool load_calls(struct codex *codex, const json_t *list)
-{
-	struct codex_call **end = &codex->calls;
-	size_t i;
-	const json_t *stored;
-
-	json_array_foreach (list, i, stored) {
-		int64_t method = number(stored, "method");
-
-		if (method < 0 || method >= CODEX_METHODS)
-			return false;
-		*end = calloc(1, sizeof(**end));
-		if (*end == NULL)
-			abort();
-		(*end)->id = number(stored, "id");
-		(*end)->method = (enum codex_method)method;
-		(*end)->due_at = number(stored, "dueAt");
-		codex_keep(&(*end)->key, json_member_str(stored, "key"));
-		end = &(*end)->next;
-	}
-	return true;
-}
-
-static bool load_items(struct codex *codex, const json_t *list)
+static int load_items(struct codex *codex, const json_t *list, struct failure *f)
 {
 	size_t i;
 	const json_t *stored;
 
 	json_array_foreach (list, i, stored) {
-		int64_t kind = number(stored, "kind");
-		struct str key = json_member_str(stored, "key");
+		struct codex_item read = {0};
 		struct codex_item *item;
 
-		if (kind < 0 || kind > ITEM_NOTICE || key.p == NULL || number(stored, "sent") < 0)
-			return false;
-		item = codex_item_open(codex, (enum agent_item_kind)kind, key, json_member_str(stored, "title"));
+		if (state_load(item_fields, stored, &read, f) != 0)
+			return -1;
+		item = read.key.p == NULL ? NULL : codex_item_open(codex, (enum agent_item_kind)read.kind, read.key, read.title);
+		if (item != NULL) {
+			item->sent = read.sent;
+			item->sent_hash = read.sent_hash;
+			item->is_background = read.is_background;
+		}
+		state_free(item_fields, &read);
 		if (item == NULL)
-			return false;
-		item->sent = number(stored, "sent");
-		item->sent_hash = (uint32_t)number(stored, "sentHash");
-		item->is_background = json_is_true(json_object_get(stored, "isBackground"));
+			return fail(f, FAIL_INTERNAL, "The stored state of codex has a bad item.");
 	}
-	return true;
+	return 0;
 }
 
-static bool load_asks(struct codex *codex, const json_t *list)
+static int load_asks(struct codex *codex, const json_t *list, struct failure *f)
 {
 	size_t i;
 	const json_t *stored;
 
 	json_array_foreach (list, i, stored) {
-		int64_t ask = number(stored, "ask");
-		struct str id = json_member_str(stored, "id");
+		struct codex_ask_entry read = {0};
+		bool is_kept;
 
-		if (ask < 0 || ask > ASK_FORM || id.p == NULL ||
-			!codex_ask_keep(codex, (enum codex_ask)ask, id, json_member_str(stored, "detail")))
-			return false;
+		if (state_load(ask_fields, stored, &read, f) != 0)
+			return -1;
+		is_kept = read.id.p != NULL && codex_ask_keep(codex, (enum codex_ask)read.ask, read.id, read.detail);
+		state_free(ask_fields, &read);
+		if (!is_kept)
+			return fail(f, FAIL_INTERNAL, "The stored state of codex has a bad request.");
 	}
+	return 0;
+}
+
+static bool has_known_methods(const struct rpc *rpc)
+{
+	for (int64_t i = 0; i < rpc->call_count; i++)
+		if (rpc->calls[i].method < 0 || rpc->calls[i].method >= CODEX_METHODS)
+			return false;
 	return true;
 }
 
 int codex_load(struct agent *agent, const json_t *state, struct failure *f)
 {
 	struct codex *codex = codex_of(agent);
-	bool is_fine = true;
 
 	codex_forget(codex);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && is_fine; i++)
-		is_fine = load_row(codex, &rows[i], json_object_get(state, rows[i].name));
-	is_fine = is_fine && load_calls(codex, json_object_get(state, "calls")) &&
-		load_items(codex, json_object_get(state, "items")) && load_asks(codex, json_object_get(state, "asks"));
-	return is_fine ? 0 : fail(f, FAIL_INTERNAL, "The stored state of a codex session cannot be read.");
+	if (state_load(session_fields, json_object_get(state, "session"), codex, f) != 0 ||
+		rpc_load(&codex->rpc, json_object_get(state, "rpc"), f) != 0 ||
+		load_items(codex, json_object_get(state, "items"), f) != 0 ||
+		load_asks(codex, json_object_get(state, "asks"), f) != 0)
+		return -1;
+	if (!has_known_methods(&codex->rpc))
+		return fail(f, FAIL_INTERNAL, "The stored state of codex has a call of an unknown method.");
+	return 0;
 }
 
 void codex_forget(struct codex *codex)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].kind == ROW_STR)
-			codex_keep(member_of(codex, &rows[i]), STR_NONE);
-	while (codex->calls != NULL) {
-		struct codex_call *call = codex->calls;
-
-		codex->calls = call->next;
-		codex_call_free(call);
-	}
+	state_free(session_fields, codex);
+	rpc_finish(&codex->rpc);
 	while (codex->items != NULL) {
 		struct codex_item *item = codex->items;
 

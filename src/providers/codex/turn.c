@@ -13,7 +13,7 @@ void codex_turn_started(struct codex *codex, struct str turn, int64_t now, struc
 		codex_break(codex, agent_failure_of(CODE_protocol_violation, STR("codex began a turn without an id")), out);
 		return;
 	}
-	codex_keep(&codex->turn, turn);
+	state_text(&codex->turn, turn);
 	codex->turn_phase = TURN_RUNNING;
 	agent_out_event(out, EVENT_TURN_STARTED)->native = str_dup(out->arena, turn);
 	if (codex->is_interrupt_wanted)
@@ -118,7 +118,7 @@ void codex_turn_ended(struct codex *codex, enum agent_status status, const struc
 		event->failure.message = str_dup(out->arena, failure->message);
 	}
 	codex->turn_phase = TURN_NONE;
-	codex_keep(&codex->turn, STR_NONE);
+	state_text(&codex->turn, STR_NONE);
 	codex->is_interrupt_wanted = codex->is_interrupt_sent = codex->has_passed_over = false;
 	codex->terminal_due_at = 0;
 	codex->has_turn_usage = false;

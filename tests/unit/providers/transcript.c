@@ -126,6 +126,11 @@ static void say_opened(struct buf *to, const struct agent_event *event)
 	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
 	say(to, "native", event->native);
 	say(to, "version", event->program_version);
+}
+
+static void say_models(struct buf *to, const struct agent_event *event)
+{
+	buf_add_str(to, STR("models"));
 	for (size_t i = 0; i < event->model_count; i++) {
 		const struct agent_model *model = &event->models[i];
 
@@ -170,6 +175,12 @@ static void say_event(struct buf *to, const struct agent_event *event)
 	switch (event->kind) {
 	case EVENT_OPENED:
 		say_opened(to, event);
+		break;
+	case EVENT_MODELS:
+		say_models(to, event);
+		break;
+	case EVENT_SELECTED:
+		buf_printf(to, "selected %.*s", STRF(event->key));
 		break;
 	case EVENT_OPEN_FAILED:
 	case EVENT_BROKEN:
