@@ -121,11 +121,8 @@ static void say_failure(struct buf *to, const struct agent_failure *failure)
 	say(to, "message", failure->message);
 }
 
-static void say_opened(struct buf *to, const struct agent_event *event)
+static void say_models(struct buf *to, const struct agent_event *event)
 {
-	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
-	say(to, "native", event->native);
-	say(to, "version", event->program_version);
 	for (size_t i = 0; i < event->model_count; i++) {
 		const struct agent_model *model = &event->models[i];
 
@@ -133,6 +130,14 @@ static void say_opened(struct buf *to, const struct agent_event *event)
 		say(to, "label", model->label);
 		say_json(to, "options", model->options);
 	}
+}
+
+static void say_opened(struct buf *to, const struct agent_event *event)
+{
+	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
+	say(to, "native", event->native);
+	say(to, "version", event->program_version);
+	say_models(to, event);
 }
 
 static void say_usage(struct buf *to, const struct agent_usage *usage)
@@ -176,8 +181,12 @@ static void say_event(struct buf *to, const struct agent_event *event)
 		buf_add_str(to, event->kind == EVENT_BROKEN ? STR("broken") : STR("open-failed"));
 		say_failure(to, &event->failure);
 		break;
+	case EVENT_MODELS:
+		buf_add_str(to, STR("models"));
+		say_models(to, event);
+		break;
 	case EVENT_TURN_STARTED:
-		buf_add_str(to, STR("turn-started"));
+		buf_printf(to, "turn-started%s", event->is_unasked ? " unasked" : "");
 		say(to, "native", event->native);
 		break;
 	case EVENT_ITEM:
@@ -204,7 +213,8 @@ static void say_event(struct buf *to, const struct agent_event *event)
 		say_json(to, "body", event->body);
 		break;
 	case EVENT_STEERED:
-		buf_printf(to, "steered %.*s", STRF(event->key));
+	case EVENT_SELECTED:
+		buf_printf(to, "%s %.*s", event->kind == EVENT_STEERED ? "steered" : "selected", STRF(event->key));
 		break;
 	case EVENT_ORDER_REFUSED:
 		buf_printf(to, "order-refused %.*s", STRF(event->key));
@@ -495,6 +505,7 @@ static struct str play(const struct driver *driver, struct str directory, struct
 	struct player player = {.arena = arena, .driver = driver, .directory = directory, .now = START_AT, .cut = cut};
 
 	player.config.cwd = STR("/repo");
+	player.config.fresh = STR("00000000-0000-4000-8000-000000000000");
 	player.config.runtime = RUNTIME_FULL_ACCESS;
 	player.config.interaction = INTERACTION_DEFAULT;
 	player.instance.driver = driver;
