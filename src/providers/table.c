@@ -1,7 +1,10 @@
 /* Every driver there is, in the order of listings. */
-#include "providers/provider.h"
+#include "providers/claude/claude.h"
 
-const struct driver *const driver_table[] = {NULL};
+const struct driver *const driver_table[] = {
+	&driver_claude,
+	NULL,
+};
 const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]) - 1;
 
 const struct driver *driver_find(struct str kind)
