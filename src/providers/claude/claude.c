@@ -264,6 +264,13 @@ static bool is_due(int64_t *by, int64_t now)
 	return true;
 }
 
+/* It does not listen: what is left to say is said when it is gone. */
+static void give_up(struct claude *c, struct agent_out *out)
+{
+	c->open_by = c->interrupt_by = c->close_by = 0;
+	out->kills = true;
+}
+
 static void claude_tick(struct agent *agent, int64_t now, struct agent_out *out)
 {
 	struct claude *c = (struct claude *)(void *)agent;
@@ -276,15 +283,16 @@ static void claude_tick(struct agent *agent, int64_t now, struct agent_out *out)
 		agent_out_event(out, EVENT_OPEN_FAILED)->failure =
 			agent_failure_of(CODE_start_timeout, STR("the program did not answer its first line"));
 		c->phase = PHASE_DEAD;
-		out->kills = true;
+		give_up(c, out);
 	}
 	if (is_due(&c->interrupt_by, now))
-		out->kills = true;
-	if (is_due(&c->close_by, now)) {
-		if (c->is_shut)
-			out->kills = true;
-		else
-			c->close_by = now + LIMIT_CLAUDE_CLOSE_MS;
+		give_up(c, out);
+	if (!is_due(&c->close_by, now))
+		return;
+	if (c->is_shut) {
+		give_up(c, out);
+	} else {
+		c->close_by = now + LIMIT_CLAUDE_CLOSE_MS;
 		out->ends_stdin = c->is_shut = true;
 	}
 }

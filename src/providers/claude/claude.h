@@ -118,7 +118,8 @@ struct agent_event *claude_end_turn(struct claude *c, enum agent_status status, 
 /* The message is in the turn; or it never got there. */
 void claude_steered(struct claude *c, struct str message, struct agent_out *out);
 void claude_steers_refuse(struct claude *c, struct agent_out *out);
-void claude_usage_gauge(struct claude *c, const json_t *usage, struct agent_out *out);
+void claude_context_given(struct claude *c, const json_t *usage);
+void claude_context_said(struct claude *c, const json_t *usage, struct agent_out *out);
 /* What a text of the program means that says why it does not start. */
 struct agent_failure claude_start_failure(struct str text);
 /* The message is copied: it may stand in the line that is read. */

@@ -50,42 +50,47 @@ void claude_select(struct claude *c, const struct agent_order *order, struct age
 	}
 	if (order->model.n > 0 && !str_eq(order->model, str_of(c->model)))
 		ask(c, order, "set_model", "model", order->model, out);
-	if (order->interaction != (enum interaction_mode)c->interaction) {
-		c->interaction = order->interaction;
+	if (order->interaction != (enum interaction_mode)c->interaction)
 		ask(c, order, "set_permission_mode", "mode",
 			str_of(claude_mode((enum runtime_mode)c->runtime, order->interaction, c->is_confined)), out);
-	}
 	if (!order_waits(c, order->key))
 		agent_out_event(out, EVENT_SELECTED)->key = str_dup(out->arena, order->key);
 }
 
+/* The order is answered; what the program still takes of it holds all the same. */
 static void forget_order(struct claude *c, struct str order)
 {
 	const char *id;
 	json_t *row;
-	void *next;
 
-	json_object_foreach_safe(c->controls, next, id, row)
+	json_object_foreach(c->controls, id, row)
 		if (str_eq(json_member_str(row, "order"), order))
-			json_object_del(c->controls, id);
+			json_object_del(row, "order");
 }
 
 static void selected(struct claude *c, struct str id, const json_t *row, struct agent_out *out)
 {
 	struct str order = str_dup(out->arena, json_member_str(row, "order"));
+	struct str value = json_member_str(row, "value");
 
 	if (str_eq(json_member_str(row, "member"), STR("model")))
-		SET(c, model, json_member_str(row, "value"));
+		SET(c, model, value);
+	else
+		c->interaction = str_eq(value, STR("plan")) ? INTERACTION_PLAN : INTERACTION_DEFAULT;
 	json_object_deln(c->controls, id.p, id.n);
-	if (!order_waits(c, order))
+	if (order.n > 0 && !order_waits(c, order))
 		agent_out_event(out, EVENT_SELECTED)->key = order;
 }
 
-static void not_selected(struct claude *c, const json_t *row, enum provider_failure_code code, struct str message,
+static void not_selected(struct claude *c, struct str id, enum provider_failure_code code, struct str message,
 	struct agent_out *out)
 {
+	const json_t *row = json_object_getn(c->controls, id.p, id.n);
 	struct str order = str_dup(out->arena, json_member_str(row, "order"));
 
+	json_object_deln(c->controls, id.p, id.n);
+	if (order.n == 0)
+		return;
 	claude_refuse(out, order, code, message);
 	forget_order(c, order);
 }
@@ -140,7 +145,7 @@ void claude_control_response(struct claude *c, const json_t *line, struct agent_
 	if (row == NULL)
 		return;
 	if (is_error)
-		not_selected(c, row, CODE_invalid_request, json_member_str(response, "error"), out);
+		not_selected(c, id, CODE_invalid_request, json_member_str(response, "error"), out);
 	else
 		selected(c, id, row, out);
 }
@@ -152,17 +157,18 @@ void claude_controls_expire(struct claude *c, struct agent_out *out)
 	void *next;
 
 	json_object_foreach_safe(c->controls, next, id, row)
-		if (json_integer_value(json_object_get(row, "by")) <= c->now) {
-			not_selected(c, row, CODE_timeout, STR("the program did not answer"), out);
-			return; /* the table changed; what else is due is so at once */
-		}
+		if (json_integer_value(json_object_get(row, "by")) <= c->now)
+			not_selected(c, str_dup(out->arena, str_of(id)), CODE_timeout, STR("the program did not answer"), out);
 }
 
 void claude_controls_refuse(struct claude *c, struct agent_out *out)
 {
-	while (json_object_size(c->controls) > 0)
-		not_selected(c, json_object_iter_value(json_object_iter(c->controls)), CODE_process_exit,
-			STR("the program ended"), out);
+	const char *id;
+	json_t *row;
+	void *next;
+
+	json_object_foreach_safe(c->controls, next, id, row)
+		not_selected(c, str_dup(out->arena, str_of(id)), CODE_process_exit, STR("the program ended"), out);
 }
 
 int64_t claude_controls_due(const struct claude *c)

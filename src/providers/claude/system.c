@@ -80,6 +80,14 @@ static void on_compact(struct claude *c, const json_t *line, struct agent_out *o
 	claude_item(out, ITEM_COMPACTION, key, STR_NONE, AGENT_COMPLETED)->body = body_end(&b);
 }
 
+static void on_informational(struct claude *c, const json_t *line, struct agent_out *out)
+{
+	struct str content = json_member_str(line, "content");
+
+	if (content.n > 0)
+		claude_notice(c, out, "info", content);
+}
+
 static void on_denied(struct claude *c, const json_t *line, struct agent_out *out)
 {
 	struct str tool = claude_id(out->arena, json_member_str(line, "tool_name"));
@@ -215,6 +223,7 @@ void claude_system(struct claude *c, const json_t *line, struct agent_out *out)
 		{"api_retry", on_retry},
 		{"background_tasks_changed", on_background},
 		{"compact_boundary", on_compact},
+		{"informational", on_informational},
 		{"init", on_init},
 		{"permission_denied", on_denied},
 		{"session_state_changed", on_state},

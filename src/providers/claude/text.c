@@ -52,7 +52,7 @@ static void message_start(struct claude *c, const json_t *event, struct agent_ou
 	claude_stream_close(c, AGENT_INTERRUPTED, out);
 	c->retry_key[0] = '\0'; /* the model answers again */
 	SET(c, stream_message, json_member_str(message, "id"));
-	claude_usage_gauge(c, json_object_get(message, "usage"), out);
+	claude_context_given(c, json_object_get(message, "usage"));
 }
 
 void claude_stream(struct claude *c, const json_t *line, struct agent_out *out)
@@ -71,7 +71,7 @@ void claude_stream(struct claude *c, const json_t *line, struct agent_out *out)
 	else if (str_eq(type, STR("content_block_stop")))
 		claude_stream_close(c, AGENT_COMPLETED, out);
 	else if (str_eq(type, STR("message_delta")))
-		claude_usage_gauge(c, json_object_get(event, "usage"), out);
+		claude_context_said(c, json_object_get(event, "usage"), out);
 }
 
 struct message {

@@ -8,7 +8,7 @@
 /* Sorted by name; what is not here is a plain tool. */
 static const struct tool_row tools[] = {
 	{"agent", ITEM_SUBAGENT, REQUEST_TOOL},
-	{"askuserquestion", ITEM_NOTICE, REQUEST_USER_INPUT},
+	{"askuserquestion", ITEM_NOTICE, REQUEST_USER_INPUT}, /* no item: a question is a request */
 	{"bash", ITEM_COMMAND, REQUEST_COMMAND},
 	{"edit", ITEM_FILE_CHANGE, REQUEST_FILE_CHANGE},
 	{"exitplanmode", ITEM_PLAN, REQUEST_USER_INPUT},
@@ -194,16 +194,18 @@ static struct str todo_key(struct claude *c, struct arena *arena, struct str key
 	return str_dup(arena, str_of(c->todo_key));
 }
 
-static void remember(struct claude *c, struct str key, struct str name, struct str parent)
+/* What cannot be remembered is told as done at once: nothing would end it. */
+static enum agent_status remember(struct claude *c, struct str key, struct str name, struct str parent)
 {
 	json_t *row;
 
 	if (json_object_size(c->items) >= LIMIT_CLAUDE_OPEN_ITEMS)
-		return;
+		return AGENT_COMPLETED;
 	row = json_object();
 	claude_row_text(row, "name", name);
 	claude_row_text(row, "parent", parent);
 	json_object_setn_new(c->items, key.p, key.n, row);
+	return AGENT_RUNNING;
 }
 
 void claude_tool_use(struct claude *c, const json_t *block, struct str parent, struct agent_out *out)
@@ -216,7 +218,7 @@ void claude_tool_use(struct claude *c, const json_t *block, struct str parent, s
 	struct body b;
 
 	if (key.n == 0 || name.n == 0 || kind == ITEM_NOTICE)
-		return; /* a question is a request, no item */
+		return;
 	if (kind == ITEM_PLAN) {
 		claude_plan(out, key, json_member_str(input, "plan"));
 		return;
@@ -229,8 +231,7 @@ void claude_tool_use(struct claude *c, const json_t *block, struct str parent, s
 		claude_item(out, kind, key, parent, AGENT_COMPLETED)->body = body_end(&b);
 		return;
 	}
-	remember(c, key, name, parent);
-	item = claude_item(out, kind, key, parent, AGENT_RUNNING);
+	item = claude_item(out, kind, key, parent, remember(c, key, name, parent));
 	item->title = claude_tool_title(out->arena, name, input);
 	item->body = body_end(&b);
 }

@@ -61,20 +61,20 @@ static int64_t number(const json_t *object, const char *key)
 }
 
 /* How full the context is: what the last call of the model was given, and what it said. */
-void claude_usage_gauge(struct claude *c, const json_t *usage, struct agent_out *out)
+void claude_context_given(struct claude *c, const json_t *usage)
 {
-	int64_t given = number(usage, "input_tokens") + number(usage, "cache_creation_input_tokens") +
+	c->context_used = number(usage, "input_tokens") + number(usage, "cache_creation_input_tokens") +
 		number(usage, "cache_read_input_tokens");
-	struct agent_event *event;
+}
 
-	if (given > 0) {
-		c->context_used = given;
-		return;
-	}
+void claude_context_said(struct claude *c, const json_t *usage, struct agent_out *out)
+{
+	struct agent_usage *told;
+
 	c->context_used += number(usage, "output_tokens");
-	event = agent_out_event(out, EVENT_USAGE);
-	event->usage.context_used = c->context_used;
-	event->usage.context_size = c->context_size > 0 ? c->context_size : -1;
+	told = &agent_out_event(out, EVENT_USAGE)->usage;
+	told->context_used = c->context_used;
+	told->context_size = c->context_size > 0 ? c->context_size : -1;
 }
 
 /* The program tells the cost of the whole conversation, also after a resume; newer ones the difference as well. */
