@@ -195,7 +195,8 @@ enum agent_event_kind {
 	EVENT_MODELS,	     /* models: what can be selected now; before EVENT_OPENED, and whenever the list changes */
 	EVENT_TURN_STARTED,  /* native: id of the turn, absent where the program has none; is_unasked: no order began it */
 	EVENT_ITEM,	     /* item: created or changed; key is the program's own id where it has one, and unique in the session */
-	EVENT_REQUEST,	     /* request: the program waits for a person */
+	EVENT_REQUEST,	     /* request: the program waits for a person. One of a sub-agent in the background may stand open
+				  * between two turns */
 	EVENT_REQUEST_ENDED, /* key: answered, or not needed any more (status COMPLETED or CANCELLED) */
 	EVENT_USAGE,	     /* usage, once for each turn before its end, and whenever the gauge of the context moves */
 	EVENT_TITLE,	     /* text: the program's own title of the conversation */

@@ -1,6 +1,7 @@
 /* What the program asks: may a tool run, which answer does a person give, is this plan good. */
 #include "providers/claude/claude.h"
 
+#include "base/id.h"
 #include "base/limits.h"
 
 struct ask {
@@ -44,14 +45,22 @@ static const char *forbidden(const struct claude *c, const struct ask *ask)
 	return NULL;
 }
 
-static bool permitted(const struct claude *c, const struct ask *ask)
+/* The call, whatever the model says it is for. */
+static struct str call_hash(struct arena *arena, const struct ask *ask)
 {
-	return str_starts(ask->tool, STR("mcp__" CLAUDE_SERVER "__")) || c->runtime == RUNTIME_FULL_ACCESS;
+	json_t *input = json_copy((json_t *)(uintptr_t)ask->input);
+	struct str hash;
+
+	json_object_del(input, "description");
+	hash = sha256_hex(arena, str_printf(arena, "%.*s %.*s", STRF(ask->tool), STRF(json_canonical(arena, input))));
+	json_decref(input);
+	return (struct str){hash.p, 32};
 }
 
 /* What "for the session" means: the rules that the program proposes for this very call, or, where it proposes none (edits),
  * its proposal to accept edits. The other proposals beside rules would open more than was asked. Their destination would be
- * a settings file of the project: only the session is meant. */
+ * a settings file of the project: only the session is meant. The program asks about some calls again all the same (a line
+ * of several commands that writes): these we answer. */
 static json_t *session_rules(const json_t *suggestions)
 {
 	json_t *rules = json_array();
@@ -85,6 +94,23 @@ static json_t *kept_questions(const json_t *input)
 	return questions;
 }
 
+static bool was_allowed(const struct claude *c, const struct ask *ask, struct arena *arena)
+{
+	struct str hash = call_hash(arena, ask);
+
+	if (c->interaction == INTERACTION_PLAN)
+		return false; /* it was allowed for work */
+	return json_object_getn(c->allowed, hash.p, hash.n) != NULL;
+}
+
+static void remember_allowed(struct claude *c, const json_t *row)
+{
+	struct str hash = json_member_str(row, "call");
+
+	if (hash.p != NULL && json_object_size(c->allowed) < LIMIT_CLAUDE_ALLOWED)
+		json_object_setn_new(c->allowed, hash.p, hash.n, json_true());
+}
+
 static bool fits(const struct claude *c, struct arena *arena, const json_t *row)
 {
 	return json_canonical(arena, c->asks).n + json_canonical(arena, row).n <= LIMIT_CLAUDE_ASK_BYTES;
@@ -100,8 +126,10 @@ static bool keep(struct claude *c, const struct ask *ask, struct arena *arena)
 		json_object_set_new(row, "questions", kept_questions(ask->input));
 	else
 		json_object_set_new(row, "rules", session_rules(json_object_get(ask->request, "permission_suggestions")));
+	if (ask->row->request != REQUEST_USER_INPUT)
+		claude_row_text(row, "call", call_hash(arena, ask));
 	if (!fits(c, arena, row))
-		json_object_del(row, "rules"); /* then "for the session" is for this once */
+		json_object_del(row, "rules"); /* then "for the session" is for this very call */
 	if (!fits(c, arena, row)) {
 		json_decref(row);
 		return false;
@@ -150,14 +178,24 @@ static struct str question_prompt(struct arena *arena, const json_t *input)
 	return body_end(&b);
 }
 
+/* A command as it is, where that is all there is to say; else everything: a person allows what they see. */
+static struct str whole_call(struct arena *arena, const json_t *input)
+{
+	static const char *const plain[] = {"command", "description", "timeout"};
+	struct str command = json_member_str(input, "command");
+	size_t known = 0;
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		known += json_object_get(input, plain[i]) != NULL;
+	return command.p != NULL && known == json_object_size(input) ? command : json_canonical(arena, input);
+}
+
 static struct str permission_prompt(struct arena *arena, const struct ask *ask)
 {
 	struct str title = claude_tool_title(arena, ask->tool, ask->input);
-	struct str detail = json_member_str(ask->input, "command");
+	struct str detail = whole_call(arena, ask->input);
 	struct body b;
 
-	if (detail.p == NULL)
-		detail = json_canonical(arena, ask->input);
 	detail.n = utf8_cut(detail, LIMIT_CLAUDE_DETAIL_BYTES);
 	body_begin(&b, arena);
 	jw_kstr(&b.w, "title", str_printf(arena, "%.*s: %.*s", STRF(ask->tool), STRF(title)));
@@ -210,7 +248,7 @@ static void can_use_tool(struct claude *c, const struct ask *ask, struct agent_o
 	why = forbidden(c, ask);
 	if (why != NULL)
 		deny(out, ask->id, why, false);
-	else if (permitted(c, ask))
+	else if (c->runtime == RUNTIME_FULL_ACCESS || was_allowed(c, ask, out->arena))
 		allow(out, ask->id);
 	else
 		ask_person(c, ask, out);
@@ -266,7 +304,8 @@ void claude_asks_close(struct claude *c, struct agent_out *out)
 	void *next;
 
 	json_object_foreach_safe(c->asks, next, key, row)
-		ended(c, str_dup(out->arena, str_of(key)), AGENT_CANCELLED, out);
+		if (!claude_in_background(c, json_member_str(row, "item")))
+			ended(c, str_dup(out->arena, str_of(key)), AGENT_CANCELLED, out);
 }
 
 static void allow_for_session(struct agent_out *out, struct str request, const json_t *rules)
@@ -324,19 +363,21 @@ static void answer_questions(struct agent_out *out, struct str request, const js
 	claude_write_answer(out, request, body_end(&b));
 }
 
-static void decide(struct agent_out *out, const json_t *row, enum agent_decision decision)
+static void decide(struct claude *c, struct agent_out *out, const json_t *row, enum agent_decision decision)
 {
 	struct str id = json_member_str(row, "id");
 	bool is_question = json_object_get(row, "questions") != NULL;
 
-	if (decision == DECISION_CANCEL)
+	if (decision == DECISION_CANCEL) {
 		deny(out, id, "The user stopped this.", true);
-	else if (decision == DECISION_DECLINE || is_question)
+	} else if (decision == DECISION_DECLINE || is_question) {
 		deny(out, id, is_question ? "The user did not answer." : "The user declined this.", false);
-	else if (decision == DECISION_ACCEPT)
+	} else if (decision == DECISION_ACCEPT) {
 		allow(out, id);
-	else
+	} else {
+		remember_allowed(c, row);
 		allow_for_session(out, id, json_object_get(row, "rules"));
+	}
 }
 
 void claude_answer(struct claude *c, const struct agent_order *order, struct agent_out *out)
@@ -351,6 +392,6 @@ void claude_answer(struct claude *c, const struct agent_order *order, struct age
 	if (questions != NULL && order->answers != NULL)
 		answer_questions(out, json_member_str(row, "id"), questions, order->answers);
 	else
-		decide(out, row, order->decision);
+		decide(c, out, row, order->decision);
 	ended(c, order->request, AGENT_COMPLETED, out);
 }

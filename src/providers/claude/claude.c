@@ -237,6 +237,7 @@ static void claude_exited(struct agent *agent, const struct agent_exit *exit, st
 	if (c->in_turn)
 		claude_end_turn(c, is_wanted ? AGENT_INTERRUPTED : AGENT_FAILED, is_wanted ? NULL : &failure, STR_NONE, out)
 			->is_broken = str_eq(failure.code, STR("unknown_session"));
+	claude_asks_close(c, out);
 	claude_tools_close(c, AGENT_INTERRUPTED, out);
 }
 

@@ -97,6 +97,8 @@ struct str claude_tool_title(struct arena *arena, struct str name, const json_t 
 void claude_tool_use(struct claude *c, const json_t *block, struct str parent, struct agent_out *out);
 /* A `user` line: results of tools. */
 void claude_user(struct claude *c, const json_t *line, struct agent_out *out);
+/* A sub-agent that outlives its call, or a call of one: it goes on when the turn ends. */
+bool claude_in_background(const struct claude *c, struct str key);
 /* Close what is open and does not go on in the background. */
 void claude_tools_close(struct claude *c, enum agent_status status, struct agent_out *out);
 struct agent_item *claude_item(struct agent_out *out, enum agent_item_kind kind, struct str key, struct str parent,

@@ -414,7 +414,7 @@ void claude_user(struct claude *c, const json_t *line, struct agent_out *out)
 	}
 }
 
-static bool is_in_background(const struct claude *c, struct str key)
+static bool is_task(const struct claude *c, struct str key)
 {
 	const char *task;
 	const json_t *item;
@@ -423,6 +423,13 @@ static bool is_in_background(const struct claude *c, struct str key)
 		if (str_eq(json_str(item), key))
 			return true;
 	return false;
+}
+
+bool claude_in_background(const struct claude *c, struct str key)
+{
+	struct str parent = json_member_str(json_object_getn(c->items, key.p, key.n), "parent");
+
+	return is_task(c, key) || (parent.p != NULL && is_task(c, parent));
 }
 
 void claude_tools_close(struct claude *c, enum agent_status status, struct agent_out *out)
@@ -435,7 +442,7 @@ void claude_tools_close(struct claude *c, enum agent_status status, struct agent
 		struct str parent = str_dup(out->arena, json_member_str(row, "parent"));
 		struct str name = json_member_str(row, "name");
 
-		if (is_in_background(c, str_of(key)) || (parent.p != NULL && is_in_background(c, parent)))
+		if (claude_in_background(c, str_of(key)))
 			continue;
 		claude_item(out, claude_tool(name)->item, str_dup(out->arena, str_of(key)), parent, status);
 		json_object_del(c->items, key);

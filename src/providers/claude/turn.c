@@ -152,8 +152,8 @@ struct agent_event *claude_end_turn(struct claude *c, enum agent_status status, 
 	struct agent_event *event;
 
 	claude_stream_close(c, status, out);
-	claude_tools_close(c, status, out);
 	claude_asks_close(c, out);
+	claude_tools_close(c, status, out);
 	claude_steers_refuse(c, out);
 	tell_usage(c, out);
 	event = agent_out_event(out, EVENT_TURN_ENDED);
