@@ -254,6 +254,12 @@ static void can_use_tool(struct claude *c, const struct ask *ask, struct agent_o
 		ask_person(c, ask, out);
 }
 
+static bool asks_nothing(const struct ask *ask)
+{
+	return ask->row->request == REQUEST_USER_INPUT && ask->row->item != ITEM_PLAN &&
+		json_array_size(json_object_get(ask->input, "questions")) == 0;
+}
+
 void claude_control_request(struct claude *c, const json_t *line, struct agent_out *out)
 {
 	const json_t *request = json_object_get(line, "request");
@@ -275,6 +281,10 @@ void claude_control_request(struct claude *c, const json_t *line, struct agent_o
 	ask.tool = claude_id(out->arena, json_member_str(request, "tool_name"));
 	ask.input = json_object_get(request, "input");
 	ask.row = claude_tool(ask.tool);
+	if (ask.tool.n == 0 || !json_is_object(ask.input) || asks_nothing(&ask)) {
+		claude_write_refusal(out, ask.id, "A question about nothing.");
+		return;
+	}
 	can_use_tool(c, &ask, out);
 }
 
@@ -335,32 +345,41 @@ static struct str answer_text(struct arena *arena, const json_t *answer)
 	return text;
 }
 
-static void answer_questions(struct agent_out *out, struct str request, const json_t *questions, const json_t *answers)
+/* By the text of the question, which is the program's key. */
+static json_t *answers_by_text(struct arena *arena, const json_t *questions, const json_t *answers)
 {
+	json_t *by_text = json_object();
 	const json_t *question;
-	struct body b;
 	char id[24];
 	size_t i;
+
+	json_array_foreach(questions, i, question) {
+		struct str key = json_member_str(question, "question");
+		struct str text;
+
+		(void)snprintf(id, sizeof(id), "%zu", i + 1);
+		text = answer_text(arena, json_object_get(answers, id));
+		if (key.p != NULL && text.p != NULL)
+			json_object_setn_new(by_text, key.p, key.n, json_stringn(text.p, text.n));
+	}
+	return by_text;
+}
+
+static void answer_questions(struct agent_out *out, struct str request, const json_t *questions, const json_t *answers)
+{
+	json_t *by_text = answers_by_text(out->arena, questions, answers);
+	struct body b;
 
 	body_begin(&b, out->arena);
 	jw_ktext(&b.w, "behavior", "allow");
 	jw_kobject(&b.w, "updatedInput");
 	jw_key(&b.w, "questions");
 	jw_json(&b.w, questions);
-	jw_kobject(&b.w, "answers");
-	json_array_foreach(questions, i, question) {
-		struct str text;
-
-		(void)snprintf(id, sizeof(id), "%zu", i + 1);
-		text = answer_text(out->arena, json_object_get(answers, id));
-		if (text.p == NULL)
-			continue;
-		jw_key_str(&b.w, json_member_str(question, "question"));
-		jw_str(&b.w, text);
-	}
-	jw_object_end(&b.w);
+	jw_key(&b.w, "answers");
+	jw_json(&b.w, by_text);
 	jw_object_end(&b.w);
 	claude_write_answer(out, request, body_end(&b));
+	json_decref(by_text);
 }
 
 static void decide(struct claude *c, struct agent_out *out, const json_t *row, enum agent_decision decision)
