@@ -201,7 +201,7 @@ enum agent_event_kind {
 	EVENT_USAGE,	     /* usage, once for each turn before its end, and whenever the gauge of the context moves */
 	EVENT_TITLE,	     /* text: the program's own title of the conversation */
 	EVENT_BACKGROUND,    /* body: JSON array [{taskId,description?,taskType?}]: work that goes on between turns */
-	EVENT_MODE,	     /* body {"mode"}: the program changed its own mode */
+	EVENT_MODE,	     /* body {"mode"?,"interaction"?}: the program's own mode changed; "interaction":"default": planning ended */
 	EVENT_STEERED,	     /* key of the order: the message is in the turn */
 	EVENT_SELECTED,	     /* key of ORDER_SELECT: it holds; a turn may be ordered again */
 	EVENT_ORDER_REFUSED, /* key, failure: nothing came of it */
@@ -215,7 +215,8 @@ struct agent_item {
 	struct str parent; /* key of the item it belongs to (a sub-agent's), or absent */
 	enum agent_status status;
 	struct str title; /* absent: unchanged */
-	struct str delta; /* ITEM_TEXT, ITEM_REASONING: what is new; absent: nothing */
+	/* ITEM_TEXT, ITEM_REASONING: what is new; ITEM_COMMAND: new output, until a body tells the whole; absent: nothing */
+	struct str delta;
 	/* JSON object: its members replace those of the same name, the others stay (ITEM_TODO: whole). So a driver keeps no
 	 * output of the program in its state. Absent: unchanged. */
 	struct str body;

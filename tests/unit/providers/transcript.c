@@ -121,8 +121,16 @@ static void say_failure(struct buf *to, const struct agent_failure *failure)
 	say(to, "message", failure->message);
 }
 
+static void say_opened(struct buf *to, const struct agent_event *event)
+{
+	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
+	say(to, "native", event->native);
+	say(to, "version", event->program_version);
+}
+
 static void say_models(struct buf *to, const struct agent_event *event)
 {
+	buf_add_str(to, STR("models"));
 	for (size_t i = 0; i < event->model_count; i++) {
 		const struct agent_model *model = &event->models[i];
 
@@ -130,14 +138,6 @@ static void say_models(struct buf *to, const struct agent_event *event)
 		say(to, "label", model->label);
 		say_json(to, "options", model->options);
 	}
-}
-
-static void say_opened(struct buf *to, const struct agent_event *event)
-{
-	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
-	say(to, "native", event->native);
-	say(to, "version", event->program_version);
-	say_models(to, event);
 }
 
 static void say_usage(struct buf *to, const struct agent_usage *usage)
@@ -176,14 +176,16 @@ static void say_event(struct buf *to, const struct agent_event *event)
 	case EVENT_OPENED:
 		say_opened(to, event);
 		break;
+	case EVENT_MODELS:
+		say_models(to, event);
+		break;
+	case EVENT_SELECTED:
+		buf_printf(to, "selected %.*s", STRF(event->key));
+		break;
 	case EVENT_OPEN_FAILED:
 	case EVENT_BROKEN:
 		buf_add_str(to, event->kind == EVENT_BROKEN ? STR("broken") : STR("open-failed"));
 		say_failure(to, &event->failure);
-		break;
-	case EVENT_MODELS:
-		buf_add_str(to, STR("models"));
-		say_models(to, event);
 		break;
 	case EVENT_TURN_STARTED:
 		buf_printf(to, "turn-started%s", event->is_unasked ? " unasked" : "");
@@ -213,8 +215,7 @@ static void say_event(struct buf *to, const struct agent_event *event)
 		say_json(to, "body", event->body);
 		break;
 	case EVENT_STEERED:
-	case EVENT_SELECTED:
-		buf_printf(to, "%s %.*s", event->kind == EVENT_STEERED ? "steered" : "selected", STRF(event->key));
+		buf_printf(to, "steered %.*s", STRF(event->key));
 		break;
 	case EVENT_ORDER_REFUSED:
 		buf_printf(to, "order-refused %.*s", STRF(event->key));
