@@ -104,7 +104,7 @@ void claude_opened(struct claude *c, const json_t *response, struct agent_out *o
 		configured_models(c->instance, models, out->arena);
 	else
 		advertised_models(response, models, out->arena);
-	opened->native = str_dup(out->arena, str_of(c->native));
+	opened->native = str_dup(out->arena, c->native);
 	opened->is_resumed = c->is_resumed;
 	opened->caps = &driver_claude.caps;
 	opened->program_version = str_dup(out->arena, json_member_str(response, "claude_code_version"));
@@ -116,7 +116,7 @@ void claude_opened(struct claude *c, const json_t *response, struct agent_out *o
 
 static void turn(struct claude *c, const struct agent_order *order, struct agent_out *out)
 {
-	bool is_taken_over = c->in_turn && c->turn[0] == '\0';
+	bool is_taken_over = c->in_turn && c->turn.n == 0;
 
 	if (c->phase != PHASE_READY || c->closes || (c->in_turn && !is_taken_over)) {
 		claude_refuse(out, order->key, CODE_invalid_request, STR("a turn is for an open session between two turns"));

@@ -5,7 +5,7 @@
  * that the asking side chooses: initialize, interrupt, set_model from us, can_use_tool from the program. A line on stdin
  * that the program cannot read ends it, so every line is written by json_writer.
  *
- * 1. What changes is in state.def, and nothing else is kept between two inputs: save and load are exact.
+ * 1. What changes is in claude_fields, and nothing else is kept between two inputs: save and load are exact.
  * 2. A turn ends once: end_turn() is the only place that says EVENT_TURN_ENDED, and it closes what is open.
  * 3. A result is matched by the ids of the messages it answers, never counted: the program also begins turns itself. */
 #ifndef DAIS_PROVIDERS_CLAUDE_H
@@ -13,6 +13,7 @@
 
 #include "providers/failure_code.h"
 #include "providers/provider.h"
+#include "providers/state.h"
 
 enum phase { PHASE_NEW, PHASE_OPENING, PHASE_READY, PHASE_DEAD };
 
@@ -22,17 +23,60 @@ struct claude {
 	char *mcp_url;	    /* owner: this struct; NULL: none */
 	char *instructions; /* the same */
 	int64_t now;	    /* of the input that is handled */
-#define TEXT(name, bytes) char name[bytes];
-#define NUMBER(name) int64_t name;
-#define FLAG(name) bool name;
-#define AMOUNT(name) double name;
-#define TABLE(name) json_t *name; /* owner: this struct */
-#include "providers/claude/state.def"
-#undef TEXT
-#undef NUMBER
-#undef FLAG
-#undef AMOUNT
-#undef TABLE
+
+	/* What is saved: claude_fields names each. Texts and tables are owned here; tables are small JSON objects, each
+	 * bounded where it grows. */
+	int64_t phase;
+	struct str native; /* id of the conversation */
+	struct str seed; /* fresh UUID that the ids of our messages come from */
+	struct str model;
+	struct str effort;
+	struct str mode; /* permission mode that the program is in */
+	int64_t runtime;
+	int64_t interaction;
+	bool is_confined;
+	bool is_resumed;
+	bool is_confirmed; /* system/init named the conversation */
+	int64_t messages; /* sent: number of the next id */
+	int64_t requests; /* control requests sent */
+	int64_t notices; /* made up here: number of the next key */
+	int64_t bad_lines; /* in a row */
+	int64_t open_by;
+	int64_t interrupt_by;
+	int64_t close_by;
+	bool closes; /* ORDER_CLOSE came */
+	bool is_shut; /* stdin is closed */
+	bool in_turn;
+	struct str turn; /* our message that began it; empty: the program began it */
+	bool is_started;
+	bool is_interrupted;
+	struct str interrupt; /* control request that waits for its answer */
+	bool has_result; /* a result came, but a steering message waits to be read */
+	struct str error; /* of the last top-level message of this turn */
+	struct str stream_message;
+	struct str stream_key; /* item of the block that streams; empty: none */
+	int64_t stream_sent; /* bytes of it told */
+	bool stream_is_thought;
+	struct str todo_key;
+	struct str retry_key;
+	struct str limit_status;
+	int64_t input;
+	int64_t cached;
+	int64_t output;
+	int64_t thinking;
+	bool has_usage; /* the numbers above were told */
+	bool is_priced; /* cost_nano is that of the turn */
+	int64_t cost_nano;
+	bool has_total;
+	int64_t total_nano; /* cost of the whole conversation, as told last: 1e-9 USD */
+	int64_t context_used;
+	int64_t context_size;
+	json_t *items; /* open tool calls: key → {"name", "parent"?} */
+	json_t *tasks; /* sub-agents of the program: its task id → key of the item */
+	json_t *asks; /* questions to people: request id → {"id", "item", "call", "rules"?} or {"id", "item", "questions"} */
+	json_t *allowed; /* calls allowed for the session, by hash */
+	json_t *controls; /* our requests: id → {"order", "field", "value", "by"} */
+	json_t *steers; /* id of a message that is not in the turn yet → key of its order */
 };
 
 #define CLAUDE_SERVER "dais" /* name of our MCP server inside the program */
@@ -44,9 +88,10 @@ void claude_state_init(struct claude *c);
 void claude_state_finish(struct claude *c);
 void claude_save(const struct agent *agent, struct json_writer *w);
 int claude_load(struct agent *agent, const json_t *state, struct failure *f);
-/* Cut and cleaned of what is not printable ASCII: ids come from the program. */
-void claude_set(char *field, size_t bytes, struct str value);
-#define SET(c, field, value) claude_set((c)->field, sizeof((c)->field), (value))
+/* Kept cut and cleaned of what is not printable ASCII: it comes from the program. */
+void claude_set(struct str *field, struct str value);
+#define SET(c, field, value) claude_set(&(c)->field, (value))
+#define CLEAR(c, field) state_text(&(c)->field, STR_NONE)
 /* An id as it is kept and told: at most LIMIT_CLAUDE_ID_BYTES printable bytes. */
 struct str claude_id(struct arena *arena, struct str id);
 /* {"a": …} for the tables; steals nothing. */

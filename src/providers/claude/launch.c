@@ -1,7 +1,6 @@
 /* How the program is started: everything but secrets is in its arguments, and its environment is built from nothing. */
 #include "providers/claude/claude.h"
-
-#include <stdlib.h>
+#include "providers/launch.h"
 
 static bool setting_source(struct str name)
 {
@@ -47,32 +46,14 @@ struct str claude_effort(const json_t *model_options)
 	return json_member_str(model_options, "effort");
 }
 
-struct list {
-	struct arena *arena;
-	const char **at;
-	size_t n, cap;
-};
-
-static void add(struct list *list, const char *text)
-{
-	if (list->n + 2 > list->cap) {
-		size_t cap = list->cap == 0 ? 32 : list->cap * 2;
-
-		list->at = arena_grow(list->arena, list->at, list->cap * sizeof(*list->at), cap * sizeof(*list->at));
-		list->cap = cap;
-	}
-	list->at[list->n++] = text;
-	list->at[list->n] = NULL;
-}
-
 /* In one word: a value that begins with - would be read as another flag. */
-static void add_value(struct list *list, const char *flag, struct str value)
+static void add_value(struct launch_list *list, const char *flag, struct str value)
 {
 	if (value.p != NULL && value.n > 0)
-		add(list, arena_printf(list->arena, "%s=%.*s", flag, STRF(value)));
+		launch_add(list, arena_printf(list->arena, "%s=%.*s", flag, STRF(value)));
 }
 
-static void add_setting_sources(struct list *list, const json_t *options)
+static void add_setting_sources(struct launch_list *list, const json_t *options)
 {
 	const json_t *sources = json_object_get(options, "settingSources");
 	const json_t *source;
@@ -83,28 +64,28 @@ static void add_setting_sources(struct list *list, const json_t *options)
 		all = STR("user");
 	json_array_foreach(sources, i, source)
 		all = str_printf(list->arena, "%.*s%s%.*s", STRF(all), i == 0 ? "" : ",", STRF(json_str(source)));
-	add(list, arena_printf(list->arena, "--setting-sources=%.*s", STRF(all)));
+	launch_add(list, arena_printf(list->arena, "--setting-sources=%.*s", STRF(all)));
 }
 
-static void add_modes(struct list *list, const struct agent_config *config)
+static void add_modes(struct launch_list *list, const struct agent_config *config)
 {
 	bool reads_only = config->is_confined || config->runtime == RUNTIME_READ_ONLY;
 
 	add_value(list, "--permission-mode", str_of(claude_mode(config->runtime, config->interaction, config->is_confined)));
 	if (config->runtime == RUNTIME_FULL_ACCESS && !config->is_confined)
-		add(list, "--allow-dangerously-skip-permissions");
+		launch_add(list, "--allow-dangerously-skip-permissions");
 	if (reads_only)
-		add(list, config->interaction == INTERACTION_PLAN ? "--tools=Read,Grep,Glob,ExitPlanMode"
+		launch_add(list, config->interaction == INTERACTION_PLAN ? "--tools=Read,Grep,Glob,ExitPlanMode"
 								  : "--tools=Read,Grep,Glob");
 }
 
-static void add_arguments(struct list *list, const struct agent_config *config)
+static void add_arguments(struct launch_list *list, const struct agent_config *config)
 {
 	static const char *const fixed[] = {"-p", "--output-format", "stream-json", "--verbose", "--input-format",
 		"stream-json", "--permission-prompt-tool=stdio", "--include-partial-messages", "--strict-mcp-config"};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		add(list, fixed[i]);
+		launch_add(list, fixed[i]);
 	add_setting_sources(list, config->instance->options);
 	if (config->resume.p != NULL)
 		add_value(list, "--resume", config->resume);
@@ -115,30 +96,12 @@ static void add_arguments(struct list *list, const struct agent_config *config)
 	add_modes(list, config);
 	if (config->mcp_url.p != NULL) {
 		/* Its servers come in the first line, where the credential is in no argument, file or environment. */
-		add(list, "--await-initialize");
-		add(list, "--allowedTools=mcp__" CLAUDE_SERVER "__*");
+		launch_add(list, "--await-initialize");
+		launch_add(list, "--allowedTools=mcp__" CLAUDE_SERVER "__*");
 	}
 }
 
-static struct str base_value(const struct agent_place *place, struct str name)
-{
-	for (size_t i = 0; place->base != NULL && place->base[i] != NULL; i++) {
-		struct str entry = str_of(place->base[i]);
-
-		if (str_starts(entry, name) && entry.n > name.n && entry.p[name.n] == '=')
-			return (struct str){entry.p + name.n + 1, entry.n - name.n - 1};
-	}
-	return STR_NONE;
-}
-
-/* What a parent of ours that is itself such an agent left in the environment. */
-static bool is_foreign(struct str entry)
-{
-	return str_starts(entry, STR("CLAUDECODE=")) || str_starts(entry, STR("CLAUDE_CODE_")) ||
-		str_starts(entry, STR("NODE_OPTIONS=")) || str_starts(entry, STR("DEBUG="));
-}
-
-static void add_environment(struct list *list, const struct provider_instance *instance, const struct agent_place *place)
+static const char **environment(const struct provider_instance *instance, const struct agent_place *place, struct arena *arena)
 {
 	static const char *const fixed[] = {
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", /* the one reliable sign of rest */
@@ -151,36 +114,44 @@ static void add_environment(struct list *list, const struct provider_instance *i
 		"CLAUDE_CODE_ENABLE_TASKS=0",
 		"MCP_TOOL_TIMEOUT=3600000",
 	};
+	struct launch_list own;
 
-	for (size_t i = 0; place->base != NULL && place->base[i] != NULL; i++)
-		if (!is_foreign(str_of(place->base[i])))
-			add(list, place->base[i]);
+	launch_list_init(&own, arena);
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		add(list, fixed[i]);
-	add_value(list, "TMPDIR", place->tmp);
-	add_value(list, "DAIS_ATTEMPT", place->attempt);
-	add_value(list, "CLAUDE_CONFIG_DIR", instance->home);
-	for (size_t i = 0; i < instance->env_count; i++)
-		add(list, str_z(list->arena, instance->env[i]));
+		launch_add(&own, fixed[i]);
+	if (instance->home.p != NULL)
+		launch_set(&own, "CLAUDE_CONFIG_DIR", instance->home);
+	return launch_env(instance, place, own.items, arena);
+}
+
+/* Where the program keeps its settings and conversations. */
+static const char *home_of(const char *const *env, struct arena *arena)
+{
+	const char *own = launch_value(env, "CLAUDE_CONFIG_DIR");
+	const char *user = launch_value(env, "HOME");
+
+	if (own != NULL)
+		return own;
+	return user == NULL ? NULL : arena_printf(arena, "%s/.claude", user);
 }
 
 int claude_launch(const struct provider_instance *instance, const struct agent_place *place, struct arena *arena,
 	struct agent_launch *out, struct failure *f)
 {
-	struct list argv = {.arena = arena}, env = {.arena = arena}, writable = {.arena = arena};
-	struct str home = base_value(place, STR("HOME"));
+	struct launch_list argv, writable;
+	const char **env = environment(instance, place, arena);
+	const char *home = home_of((const char *const *)env, arena);
 
-	if (instance->home.p == NULL && home.p == NULL)
+	if (home == NULL)
 		return fail(f, FAIL_INTERNAL, "Claude needs a home: neither the instance names one, nor is HOME set.");
+	launch_list_init(&argv, arena);
 	if (instance->command_count == 0)
-		add(&argv, driver_claude.program);
+		launch_add(&argv, driver_claude.program);
 	for (size_t i = 0; i < instance->command_count; i++)
-		add(&argv, str_z(arena, instance->command[i]));
+		launch_add(&argv, str_z(arena, instance->command[i]));
 	add_arguments(&argv, place->config);
-	add_environment(&env, instance, place);
-	add(&writable,
-		instance->home.p != NULL ? str_z(arena, instance->home)
-					 : arena_printf(arena, "%.*s/.claude", STRF(home)));
-	*out = (struct agent_launch){.argv = argv.at, .env = env.at, .ends_with_stdin = true, .writable = writable.at};
+	launch_list_init(&writable, arena);
+	launch_add(&writable, home);
+	*out = (struct agent_launch){.argv = argv.items, .env = env, .ends_with_stdin = true, .writable = writable.items};
 	return 0;
 }

@@ -34,7 +34,7 @@ static const char *needs_restart(const struct claude *c, const struct agent_orde
 
 	if (order->runtime != (enum runtime_mode)c->runtime)
 		return "the program takes another runtime mode only when it starts";
-	if (effort.p != NULL && !str_eq(effort, str_of(c->effort)))
+	if (effort.p != NULL && !str_eq(effort, c->effort))
 		return "the program takes another effort only when it starts";
 	return NULL;
 }
@@ -48,7 +48,7 @@ void claude_select(struct claude *c, const struct agent_order *order, struct age
 			str_of(why != NULL ? why : "a selection is for the time between two turns"));
 		return;
 	}
-	if (order->model.n > 0 && !str_eq(order->model, str_of(c->model)))
+	if (order->model.n > 0 && !str_eq(order->model, c->model))
 		ask(c, order, "set_model", "model", order->model, out);
 	if (order->interaction != (enum interaction_mode)c->interaction)
 		ask(c, order, "set_permission_mode", "mode",
@@ -102,12 +102,12 @@ static void interrupted(struct claude *c, const json_t *response, struct agent_o
 	bool is_gone = false;
 	size_t i;
 
-	c->interrupt[0] = '\0';
+	CLEAR(c, interrupt);
 	json_array_foreach(json_object_get(response, "cancelled"), i, id) {
 		struct str message = json_str(id);
 		const json_t *steer = json_object_getn(c->steers, message.p, message.n);
 
-		is_gone = is_gone || (c->turn[0] != '\0' && str_eq(message, str_of(c->turn)));
+		is_gone = is_gone || (c->turn.n > 0 && str_eq(message, c->turn));
 		if (steer == NULL)
 			continue;
 		claude_refuse(out, json_str(steer), CODE_invalid_request, STR("taken back by the interrupt"));
@@ -137,7 +137,7 @@ void claude_control_response(struct claude *c, const json_t *line, struct agent_
 	}
 	if (id.n == 0)
 		return;
-	if (str_eq(id, str_of(c->interrupt))) {
+	if (str_eq(id, c->interrupt)) {
 		interrupted(c, answer, out);
 		return;
 	}

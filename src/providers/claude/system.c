@@ -24,9 +24,10 @@ static void on_init(struct claude *c, const json_t *line, struct agent_out *out)
 {
 	struct str id = claude_id(out->arena, json_member_str(line, "session_id"));
 
-	if (!str_eq(id, str_of(c->native))) {
+	if (!str_eq(id, c->native)) {
 		claude_broken(c, out,
-			str_printf(out->arena, "expected the conversation %s, the program is in %.*s", c->native, STRF(id)));
+			str_printf(out->arena, "expected the conversation %.*s, the program is in %.*s", STRF(c->native),
+				STRF(id)));
 		return;
 	}
 	c->is_confirmed = true;
@@ -40,11 +41,11 @@ static void on_status(struct claude *c, const json_t *line, struct agent_out *ou
 	struct str mode = json_member_str(line, "permissionMode");
 	struct body b;
 
-	if (mode.p == NULL || str_eq(mode, str_of(c->mode)))
+	if (mode.p == NULL || str_eq(mode, c->mode))
 		return;
 	SET(c, mode, mode);
 	body_begin(&b, out->arena);
-	jw_ktext(&b.w, "mode", c->mode);
+	jw_kstr(&b.w, "mode", c->mode);
 	agent_out_event(out, EVENT_MODE)->body = body_end(&b);
 }
 
@@ -54,7 +55,7 @@ static void on_retry(struct claude *c, const json_t *line, struct agent_out *out
 	struct str error = claude_id(out->arena, json_member_str(line, "error"));
 	struct body b;
 
-	if (c->retry_key[0] == '\0')
+	if (c->retry_key.n == 0)
 		SET(c, retry_key, str_printf(out->arena, "retry-%" PRId64, ++c->notices));
 	body_begin(&b, out->arena);
 	jw_ktext(&b.w, "severity", "warning");
@@ -64,7 +65,7 @@ static void on_retry(struct claude *c, const json_t *line, struct agent_out *out
 	jw_kint_opt(&b.w, "maxAttempts", json_integer_value(json_object_get(line, "max_retries")));
 	jw_kint(&b.w, "retryDelayMs", (int64_t)json_number_value(json_object_get(line, "retry_delay_ms")));
 	jw_object_end(&b.w);
-	claude_item(out, ITEM_NOTICE, str_dup(out->arena, str_of(c->retry_key)), STR_NONE, AGENT_COMPLETED)->body =
+	claude_item(out, ITEM_NOTICE, str_dup(out->arena, c->retry_key), STR_NONE, AGENT_COMPLETED)->body =
 		body_end(&b);
 }
 
@@ -204,13 +205,13 @@ void claude_rate_limit(struct claude *c, const json_t *line, struct agent_out *o
 	struct str status = json_member_str(info, "status");
 	struct str kind = claude_id(out->arena, json_member_str(info, "rateLimitType"));
 
-	if (status.p == NULL || str_eq(status, str_of(c->limit_status)))
+	if (status.p == NULL || str_eq(status, c->limit_status))
 		return;
 	SET(c, limit_status, status);
 	if (str_eq(status, STR("allowed")))
 		return;
 	claude_notice(c, out, str_eq(status, STR("rejected")) ? "error" : "warning",
-		str_printf(out->arena, "Limit of the account: %s%s%.*s.", c->limit_status, kind.n > 0 ? ", " : "",
+		str_printf(out->arena, "Limit of the account: %.*s%s%.*s.", STRF(c->limit_status), kind.n > 0 ? ", " : "",
 			STRF(kind)));
 }
 

@@ -16,9 +16,9 @@ static struct agent_item *text_item(struct agent_out *out, bool is_thought, stru
 
 void claude_stream_close(struct claude *c, enum agent_status status, struct agent_out *out)
 {
-	if (c->stream_key[0] != '\0' && c->stream_sent > 0)
-		text_item(out, c->stream_is_thought, str_dup(out->arena, str_of(c->stream_key)), STR_NONE, status, STR_NONE);
-	c->stream_key[0] = '\0';
+	if (c->stream_key.n > 0 && c->stream_sent > 0)
+		text_item(out, c->stream_is_thought, str_dup(out->arena, c->stream_key), STR_NONE, status, STR_NONE);
+	CLEAR(c, stream_key);
 	c->stream_sent = 0;
 }
 
@@ -30,7 +30,7 @@ static void block_start(struct claude *c, const json_t *event, struct agent_out 
 	claude_stream_close(c, AGENT_COMPLETED, out);
 	c->stream_is_thought = str_eq(type, STR("thinking"));
 	if (c->stream_is_thought || str_eq(type, STR("text")))
-		SET(c, stream_key, str_printf(out->arena, "%s:%" PRId64, c->stream_message, index));
+		SET(c, stream_key, str_printf(out->arena, "%.*s:%" PRId64, STRF(c->stream_message), index));
 }
 
 static void block_delta(struct claude *c, const json_t *event, struct agent_out *out)
@@ -38,10 +38,10 @@ static void block_delta(struct claude *c, const json_t *event, struct agent_out 
 	const json_t *delta = json_object_get(event, "delta");
 	struct str text = json_member_str(delta, c->stream_is_thought ? "thinking" : "text");
 
-	if (c->stream_key[0] == '\0' || text.n == 0)
+	if (c->stream_key.n == 0 || text.n == 0)
 		return;
 	c->stream_sent += (int64_t)text.n;
-	text_item(out, c->stream_is_thought, str_dup(out->arena, str_of(c->stream_key)), STR_NONE, AGENT_RUNNING, text);
+	text_item(out, c->stream_is_thought, str_dup(out->arena, c->stream_key), STR_NONE, AGENT_RUNNING, text);
 }
 
 /* A message that begins while a block of another is open: the program asks the model again, the part is void. */
@@ -50,7 +50,7 @@ static void message_start(struct claude *c, const json_t *event, struct agent_ou
 	const json_t *message = json_object_get(event, "message");
 
 	claude_stream_close(c, AGENT_INTERRUPTED, out);
-	c->retry_key[0] = '\0'; /* the model answers again */
+	CLEAR(c, retry_key); /* the model answers again */
 	SET(c, stream_message, json_member_str(message, "id"));
 	claude_context_given(c, json_object_get(message, "usage"));
 }
@@ -89,11 +89,11 @@ static void text_block(struct claude *c, const struct message *m, bool is_though
 	struct str key = uuid;
 	size_t told = 0;
 
-	if (m->parent.p == NULL && c->stream_key[0] != '\0' && c->stream_is_thought == is_thought &&
-		str_eq(m->id, str_of(c->stream_message))) {
-		key = str_dup(out->arena, str_of(c->stream_key));
+	if (m->parent.p == NULL && c->stream_key.n > 0 && c->stream_is_thought == is_thought &&
+		str_eq(m->id, c->stream_message)) {
+		key = str_dup(out->arena, c->stream_key);
 		told = (size_t)c->stream_sent < text.n ? (size_t)c->stream_sent : text.n;
-		c->stream_key[0] = '\0';
+		CLEAR(c, stream_key);
 		c->stream_sent = 0;
 	} else if (uuid.p == NULL) {
 		key = str_printf(out->arena, "text-%" PRId64, ++c->notices);

@@ -189,9 +189,9 @@ static void tool_body(struct json_writer *w, enum agent_item_kind kind, struct s
 /* One list for a turn: each call replaces the whole of it. */
 static struct str todo_key(struct claude *c, struct arena *arena, struct str key)
 {
-	if (c->todo_key[0] == '\0')
+	if (c->todo_key.n == 0)
 		SET(c, todo_key, key);
-	return str_dup(arena, str_of(c->todo_key));
+	return str_dup(arena, c->todo_key);
 }
 
 /* What cannot be remembered is told as done at once: nothing would end it. */

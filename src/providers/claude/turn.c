@@ -26,9 +26,9 @@ void claude_turn_start(struct claude *c, struct agent_out *out)
 	c->in_turn = true;
 	c->is_started = true;
 	event = agent_out_event(out, EVENT_TURN_STARTED);
-	event->is_unasked = c->turn[0] == '\0';
+	event->is_unasked = c->turn.n == 0;
 	if (!event->is_unasked)
-		event->native = str_dup(out->arena, str_of(c->turn));
+		event->native = str_dup(out->arena, c->turn);
 }
 
 /* ---- steering ---- */
@@ -77,6 +77,13 @@ void claude_context_said(struct claude *c, const json_t *usage, struct agent_out
 	told->context_size = c->context_size > 0 ? c->context_size : -1;
 }
 
+static int64_t nano(const json_t *usd)
+{
+	double value = json_number_value(usd) * 1e9;
+
+	return value > 0 && value < 1e18 ? (int64_t)(value + 0.5) : 0;
+}
+
 /* The program tells the cost of the whole conversation, also after a resume; newer ones the difference as well. */
 static void add_cost(struct claude *c, const json_t *line)
 {
@@ -87,14 +94,14 @@ static void add_cost(struct claude *c, const json_t *line)
 
 	if (json_is_object(since)) {
 		json_object_foreach((json_t *)(uintptr_t)since, name, model)
-			c->cost += json_number_value(json_object_get(model, "costUSD"));
+			c->cost_nano += nano(json_object_get(model, "costUSD"));
 		c->is_priced = true;
 	} else if (json_is_number(total) && c->has_total) {
-		c->cost += json_number_value(total) - c->total;
+		c->cost_nano += nano(total) - c->total_nano;
 		c->is_priced = true;
 	}
 	if (json_is_number(total)) {
-		c->total = json_number_value(total);
+		c->total_nano = nano(total);
 		c->has_total = true;
 	}
 }
@@ -127,7 +134,7 @@ static void tell_usage(const struct claude *c, struct agent_out *out)
 		usage->reasoning = c->thinking;
 	}
 	if (c->is_priced)
-		usage->cost_usd = c->cost;
+		usage->cost_usd = (double)c->cost_nano / 1e9;
 	if (c->context_used > 0)
 		usage->context_used = c->context_used;
 	if (c->context_size > 0)
@@ -139,10 +146,14 @@ static void tell_usage(const struct claude *c, struct agent_out *out)
 static void forget_turn(struct claude *c)
 {
 	c->in_turn = c->is_started = c->is_interrupted = c->has_result = false;
-	c->turn[0] = c->interrupt[0] = c->error[0] = c->todo_key[0] = c->retry_key[0] = '\0';
+	CLEAR(c, turn);
+	CLEAR(c, interrupt);
+	CLEAR(c, error);
+	CLEAR(c, todo_key);
+	CLEAR(c, retry_key);
 	c->interrupt_by = 0;
 	c->input = c->cached = c->output = c->thinking = 0;
-	c->cost = 0;
+	c->cost_nano = 0;
 	c->is_priced = c->has_usage = false;
 }
 
@@ -261,7 +272,7 @@ static enum provider_failure_code code_of_status(int64_t status)
 static enum provider_failure_code code_of_error(const struct claude *c, const json_t *line)
 {
 	int64_t status = number(line, "api_error_status");
-	struct str error = str_of(c->error);
+	struct str error = c->error;
 	enum provider_failure_code code;
 
 	if (str_eq(json_member_str(line, "terminal_reason"), STR("prompt_too_long")))
@@ -322,10 +333,10 @@ static bool answers_turn(const struct claude *c, const json_t *line)
 	size_t i;
 
 	json_array_foreach(ids, i, id)
-		if (str_eq(json_str(id), str_of(c->turn)))
+		if (str_eq(json_str(id), c->turn))
 			return true;
 	if (json_object_get(line, "user_message_uuid") != NULL)
-		return str_eq(json_member_str(line, "user_message_uuid"), str_of(c->turn));
+		return str_eq(json_member_str(line, "user_message_uuid"), c->turn);
 	return ids == NULL && json_object_get(line, "origin") == NULL;
 }
 
@@ -361,7 +372,7 @@ void claude_result(struct claude *c, const json_t *line, struct agent_out *out)
 	if (!c->in_turn)
 		return;
 	add_usage(c, line);
-	if (c->turn[0] != '\0' && !c->has_result && !answers_turn(c, line))
+	if (c->turn.n > 0 && !c->has_result && !answers_turn(c, line))
 		return; /* of a turn that the program began itself, just before ours */
 	claude_turn_start(c, out);
 	steers_read(c, line, out);

@@ -78,7 +78,7 @@ void claude_write_interrupt(struct claude *c, struct agent_out *out)
  * and the same whenever the session is replayed. */
 static struct str message_id(struct claude *c, struct arena *arena)
 {
-	struct str seed = str_of(c->seed);
+	struct str seed = c->seed;
 	uint64_t node = seed.n >= 12 ? strtoull(seed.p + seed.n - 12, NULL, 16) : 0;
 	struct str head = {seed.p, seed.n >= 12 ? seed.n - 12 : 0};
 
