@@ -188,7 +188,7 @@ static void say_event(struct buf *to, const struct agent_event *event)
 		say_failure(to, &event->failure);
 		break;
 	case EVENT_TURN_STARTED:
-		buf_add_str(to, STR("turn-started"));
+		buf_printf(to, "turn-started%s", event->is_unasked ? " unasked" : "");
 		say(to, "native", event->native);
 		break;
 	case EVENT_ITEM:
@@ -506,6 +506,7 @@ static struct str play(const struct driver *driver, struct str directory, struct
 	struct player player = {.arena = arena, .driver = driver, .directory = directory, .now = START_AT, .cut = cut};
 
 	player.config.cwd = STR("/repo");
+	player.config.fresh = STR("00000000-0000-4000-8000-000000000000");
 	player.config.runtime = RUNTIME_FULL_ACCESS;
 	player.config.interaction = INTERACTION_DEFAULT;
 	player.instance.driver = driver;
