@@ -371,6 +371,8 @@ static int ingest_event(struct tx *tx, struct hearing *h, const struct agent_eve
 		return turn_ended(tx, h, event, f);
 	case EVENT_TITLE:
 	case EVENT_MODE:
+	case EVENT_MODELS:
+	case EVENT_SELECTED:
 	case EVENT_STEERED:
 		return 0;
 	}
