@@ -162,6 +162,43 @@ static int set_node(struct loading *l, enum setting setting, const struct yaml *
 	return 0;
 }
 
+/* ---- the environment ---- */
+
+/* Read, but no settings. DAIS_TOKEN is read by clients that were set up with the text of `dais init`. */
+static const char *const other_variables[] = {"DAIS_CONFIG", "DAIS_SEAT_TOKEN", "DAIS_STATE_DIR", "DAIS_TOKEN"};
+
+#define OTHER_COUNT (sizeof(other_variables) / sizeof(other_variables[0]))
+
+static const char *variable_at(size_t i)
+{
+	return i < SETTING_COUNT ? setting_table[i].env : other_variables[i - SETTING_COUNT];
+}
+
+/* A name cut short, like DAIS_STATE, is nearer than one spelt otherwise. */
+static size_t distance_of(struct str name, struct str known)
+{
+	return str_starts(known, name) ? known.n > name.n : 1 + str_distance(name, known, 64);
+}
+
+void settings_unknown_env(struct arena *arena,
+	void (*found)(void *context, const char *name, const char *nearest), void *context)
+{
+	for (char **entry = environ; *entry != NULL; entry++) {
+		struct str name = {*entry, strcspn(*entry, "=")};
+		const char *near = variable_at(0);
+
+		if (!str_starts(name, STR("DAIS_")))
+			continue;
+		for (size_t i = 1; i < SETTING_COUNT + OTHER_COUNT; i++)
+			if (distance_of(name, str_of(variable_at(i))) < distance_of(name, str_of(near)))
+				near = variable_at(i);
+		if (distance_of(name, str_of(near)) > 0)
+			found(context, arena_copy(arena, name.p, name.n), near);
+	}
+}
+
+/* ---- the file ---- */
+
 static const char *nearest(struct str key)
 {
 	const char *best = NULL;

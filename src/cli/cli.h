@@ -29,6 +29,7 @@ struct command {
 extern const struct command command_table[];
 extern const size_t command_count;
 
+int cmd_attempt_host(struct cli *cli, int argc, char **argv);
 int cmd_serve(struct cli *cli, int argc, char **argv);
 int cmd_mcp_stdio(struct cli *cli, int argc, char **argv);
 int cmd_call(struct cli *cli, int argc, char **argv);

@@ -447,6 +447,14 @@ static int redeem(struct tx *tx, void *arg, struct failure *f)
 	return sign_in_redeem(tx, redeeming->code, &redeeming->session, f);
 }
 
+/* Browsers name HTML; programs send nothing, or anything. */
+static bool accepts_page(struct http_exchange *x)
+{
+	struct str accept = http_header(x, "Accept", NULL);
+
+	return accept.p != NULL && memmem(accept.p, accept.n, "text/html", strlen("text/html")) != NULL;
+}
+
 static void serve_sign_in(struct server *server, struct http_exchange *x, struct visit *visit)
 {
 	struct arena *arena = http_arena(x);
@@ -459,7 +467,10 @@ static void serve_sign_in(struct server *server, struct http_exchange *x, struct
 	if (redeeming.code.n == 0)
 		redeeming.code = STR("-");
 	if (store_write(server->store, redeem, &redeeming, &actor_system, arena, &f) != 0) {
-		reply_failure(server, x, &f, visit->req_id);
+		if (f.code == FAIL_UNAUTHENTICATED && accepts_page(x))
+			page_link_ended(x, failure_info(f.code)->http_status);
+		else
+			reply_failure(server, x, &f, visit->req_id);
 		return;
 	}
 	fields[3] = (struct http_field){"Set-Cookie",

@@ -85,6 +85,8 @@ void meta_ready(struct server *server, struct http_exchange *x);
 void meta_info(struct server *server, struct http_exchange *x, const struct caller *caller);
 void meta_metrics(struct server *server, struct http_exchange *x);
 void page_status(struct server *server, struct http_exchange *x, bool is_signed_in);
+/* In place of the failure in JSON, for a person in a browser. */
+void page_link_ended(struct http_exchange *x, int status);
 
 /* ---- stream.c ---- */
 struct stream_hub *stream_hub_create(struct server *server, struct failure *f);
