@@ -205,14 +205,31 @@ static struct str last_line(struct str text)
 	return end == NULL ? text : (struct str){end + 1, text.n - (size_t)(end + 1 - text.p)};
 }
 
+/* Ends that are not the program's own. */
+static const struct {
+	const char *cause;
+	enum provider_failure_code code;
+	const char *message;
+} causes[] = {
+	{"deadline", CODE_timeout, "the session reached the end of its time"},
+	{"line_too_long", CODE_protocol_violation, "the program wrote a line that is too long"},
+	{"lost", CODE_connection_lost, "nobody knows how the program ended"},
+	{"spawn_failed", CODE_spawn_failed, "the program could not be started"},
+	{"start_timeout", CODE_start_timeout, "the program wrote nothing"},
+	{"stdout_closed", CODE_stdout_closed, "the program closed its output"},
+};
+
 static struct agent_failure exit_failure(const struct agent_exit *exit, struct arena *arena)
 {
+	struct str cause = exit->is_stdout_only ? STR("stdout_closed") : exit->cause;
 	struct str said = last_line(exit->stderr_tail);
 	struct agent_failure failure = claude_start_failure(said);
 	const char *colon = said.n > 0 ? ": " : "";
 
-	if (exit->is_stdout_only)
-		return agent_failure_of(CODE_stdout_closed, STR("the program closed its output"));
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+		if (str_eq(cause, str_of(causes[i].cause)))
+			return agent_failure_of(causes[i].code,
+				str_printf(arena, "%s%s%.*s", causes[i].message, colon, STRF(said)));
 	if (!str_eq(failure.code, STR("process_exit")))
 		return failure;
 	failure.message = exit->code < 0

@@ -244,6 +244,31 @@ static void chosen_setting_sources_are_passed_on(void **state)
 	json_decref(options);
 }
 
+static const char *code_of_end(struct launched *l, const char *cause)
+{
+	struct agent_exit end = {.code = -1, .cause = str_of(cause)};
+	struct agent *agent = driver_claude.create(&l->config);
+	struct agent_out out;
+
+	agent_out_init(&out, l->arena);
+	driver_claude.begin(agent, 1, &out);
+	agent_out_init(&out, l->arena);
+	driver_claude.exited(agent, &end, &out);
+	driver_claude.destroy(agent);
+	assert_int_equal(out.events->kind, EVENT_OPEN_FAILED);
+	return str_z(l->arena, out.events->failure.code);
+}
+
+static void an_end_that_is_not_the_programs_own_says_whose(void **state)
+{
+	assert_string_equal(code_of_end(*state, "spawn_failed"), "spawn_failed");
+	assert_string_equal(code_of_end(*state, "start_timeout"), "start_timeout");
+	assert_string_equal(code_of_end(*state, "line_too_long"), "protocol_violation");
+	assert_string_equal(code_of_end(*state, "deadline"), "timeout");
+	assert_string_equal(code_of_end(*state, "lost"), "connection_lost");
+	assert_string_equal(code_of_end(*state, "exited"), "process_exit");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -259,6 +284,7 @@ int main(void)
 		STORY(without_a_home_there_is_no_start),
 		STORY(keys_of_the_configuration_are_checked),
 		STORY(chosen_setting_sources_are_passed_on),
+		STORY(an_end_that_is_not_the_programs_own_says_whose),
 	};
 
 	return cmocka_run_group_tests_name("claude launch", tests, NULL, NULL);

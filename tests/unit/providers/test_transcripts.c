@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 	struct dirent **entries;
 	struct CMUnitTest tests[MOST] = {0};
 	int n;
+	int failed;
 
 	if (argc != 3)
 		return 2;
@@ -42,6 +43,9 @@ int main(int argc, char **argv)
 		return 2;
 	for (int i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){entries[i]->d_name, check, NULL, NULL, entries[i]->d_name};
-	n = _cmocka_run_group_tests(argv[1], tests, (size_t)n, NULL, NULL);
-	return n;
+	failed = _cmocka_run_group_tests(argv[1], tests, (size_t)n, NULL, NULL);
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	free(entries);
+	return failed;
 }
