@@ -1,7 +1,6 @@
 /* Opening sessions: for threads with orders and no agent, and for agents that outlived the last server. */
 #include "threads/loop.h"
 
-#include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -84,14 +83,6 @@ static int check_cwd(struct arena *arena, struct str cwd, struct failure *f)
 	return fail(f, FAIL_INVALID_REQUEST, "The thread's folder is missing.");
 }
 
-/* The random part of an id: what a program is given as a UUID of ours. */
-static struct str uuid_of(struct str id)
-{
-	const size_t n = ID_TEXT_SIZE - 1;
-
-	return id.n < n ? id : (struct str){id.p + id.n - n, n};
-}
-
 static struct agent_config config_of(const struct session *session, struct str resume, struct str mcp_url)
 {
 	return (struct agent_config){.instance = session->instance,
@@ -100,15 +91,13 @@ static struct agent_config config_of(const struct session *session, struct str r
 		.interaction = (enum interaction_mode)session->row.interaction_mode,
 		.is_confined = session->row.runtime_mode == RUNTIME_READ_ONLY,
 		.model = session->row.model,
-		.fresh = uuid_of(session->row.id),
 		.mcp_url = mcp_url,
 		.resume = resume};
 }
 
-static int launch(struct session *session, const struct agent_config *config, struct arena *arena, struct failure *f)
+static int launch(struct session *session, struct arena *arena, struct failure *f)
 {
-	struct agent_place place = {.config = config,
-		.cwd = session->row.cwd,
+	struct agent_place place = {.cwd = session->row.cwd,
 		.tmp = str_printf(arena, "%s/" TMP_NAME, session->directory),
 		.attempt = session->row.id,
 		.base = session->threads->environment,
@@ -179,7 +168,7 @@ static void session_added(struct batch *batch)
 	grant(session);
 	config = config_of(session, o->resume, str_of(copy_url(threads, batch->arena)));
 	session->agent = o->instance->driver->create(&config);
-	if (launch(session, &config, batch->arena, &batch->f) != 0)
+	if (launch(session, batch->arena, &batch->f) != 0)
 		not_started(session, &batch->f);
 	if (session->token.n > 0)
 		explicit_bzero((char *)(uintptr_t)session->token.p, session->token.n);

@@ -1,4 +1,3 @@
-/* Reads, plays and compares transcripts. */
 #include "transcript.h"
 
 #include "base/limits.h"
@@ -6,563 +5,488 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+enum record_kind { RECORD_BEGIN, RECORD_LINE, RECORD_ORDER, RECORD_TIME, RECORD_EXIT, RECORD_WRITES, RECORD_TELLS };
 
-enum { CUT_NEVER = -1, CUT_ALWAYS = -2, START_AT = 1000 };
-
-struct player {
-	struct arena *arena;
-	const struct driver *driver;
-	struct str directory; /* of the transcript */
-	struct provider_instance instance;
-	struct agent_config config;
-	struct agent *agent;
-	int64_t now;
-	int cut; /* input after which the state goes through its stored form */
-	int inputs;
-	struct buf played;
+struct record {
+	enum record_kind kind;
+	struct str text;
+	json_t *json;
+	int row;
 };
 
-static struct str word(struct str *rest)
-{
-	const char *blank = rest->n == 0 ? NULL : memchr(rest->p, ' ', rest->n);
-	struct str first = *rest;
+struct transcript {
+	struct arena *arena;
+	const char *path;
+	struct provider_instance instance;
+	struct agent_config config;
+	json_t *settings;
+	struct record *records;
+	size_t count;
+};
 
-	if (blank == NULL) {
-		*rest = (struct str){rest->p + rest->n, 0};
-		return first;
-	}
-	first.n = (size_t)(blank - rest->p);
-	*rest = (struct str){blank + 1, rest->n - first.n - 1};
-	return first;
+static void broken(const struct transcript *t, int row, const char *why)
+{
+	fprintf(stderr, "%s:%d: %s\n", t->path, row, why);
+	abort();
 }
 
-static const char *const runtimes[] = {"read-only", "approval-required", "auto-accept-edits", "full-access"};
-static const char *const interactions[] = {"plan", "default"};
-static const char *const decisions[] = {"accept", "accept-for-session", "decline", "cancel"};
-static const char *const statuses[] = {"pending", "running", "completed", "failed", "interrupted", "cancelled"};
-static const char *const items[] = {"text", "reasoning", "command", "file-change", "file-search", "web-search", "tool",
-	"todo", "plan", "subagent", "compaction", "notice"};
-static const char *const requests[] = {"command", "file-read", "file-change", "tool", "user-input", "auth-refresh"};
-
-static int index_of(const char *const *names, size_t n, struct str name)
+static int64_t choice(const struct transcript *t, struct str name, const char *const *names, int64_t otherwise)
 {
-	for (size_t i = 0; i < n; i++)
+	if (name.p == NULL)
+		return otherwise;
+	for (int64_t i = 0; names[i] != NULL; i++)
 		if (str_eq(name, str_of(names[i])))
-			return (int)i;
-	fail_msg("the transcript says %.*s", STRF(name));
+			return i;
+	broken(t, 0, "no such choice");
 	return 0;
 }
-#define INDEX_OF(names, name) index_of(names, sizeof(names) / sizeof((names)[0]), name)
 
-static const json_t *value_of(struct player *player, struct str text)
+static const char *const runtimes[] = {"read-only", "approval-required", "auto-accept-edits", "full-access", NULL};
+static const char *const interactions[] = {"plan", "default", NULL};
+static const char *const orders[] = {"turn", "steer", "interrupt", "answer", "select", "close", NULL};
+static const char *const decisions[] = {"accept", "accept-for-session", "decline", "cancel", NULL};
+static const char *const event_names[] = {"opened", "open-failed", "models", "turn-started", "item", "request", "request-ended",
+	"usage", "title", "background", "mode", "steered", "selected", "refused", "turn-ended", "broken"};
+static const char *const item_names[] = {"text", "reasoning", "command", "file-change", "file-search", "web-search", "tool",
+	"todo", "plan", "subagent", "compaction", "notice"};
+static const char *const statuses[] = {"pending", "running", "completed", "failed", "interrupted", "cancelled"};
+static const char *const request_names[] = {"command", "file-read", "file-change", "tool", "user-input", "auth-refresh"};
+
+static void configure(struct transcript *t, json_t *json, int row)
+{
+	struct agent_config *c = &t->config;
+
+	t->settings = json;
+	t->instance = (struct provider_instance){
+		.id = STR("test"), .driver = driver_find(json_member_str(json, "kind")), .options = json_object_get(json, "options")};
+	if (t->instance.driver == NULL)
+		broken(t, row, "no such driver");
+	*c = (struct agent_config){.instance = &t->instance, .cwd = STR("/repo")};
+	c->runtime = (enum runtime_mode)choice(t, json_member_str(json, "runtime"), runtimes, RUNTIME_APPROVAL_REQUIRED);
+	c->interaction = (enum interaction_mode)choice(t, json_member_str(json, "interaction"), interactions, INTERACTION_DEFAULT);
+	c->model = json_member_str(json, "model");
+	c->model_options = json_object_get(json, "modelOptions");
+	c->mcp_url = json_member_str(json, "mcp");
+	c->instructions = json_member_str(json, "instructions");
+	c->resume = json_member_str(json, "resume");
+}
+
+static json_t *parse(const struct transcript *t, struct str text, int row)
 {
 	struct json_error error;
-	json_t *value;
+	json_t *json = json_read(text, &error);
 
-	if (text.n == 0)
-		return NULL;
-	value = json_read(text, &error);
-	if (value == NULL)
-		fail_msg("no JSON: %.*s", STRF(text));
-	arena_at_end(player->arena, (void (*)(void *))json_decref, value);
-	return value;
+	if (json == NULL)
+		broken(t, row, error.text);
+	return json;
 }
 
-/* ---- printing what came of an input ---- */
-
-static void say(struct buf *to, const char *key, struct str value)
+static void read_row(struct transcript *t, struct str row, int number)
 {
-	struct json_writer w;
+	struct record record = {.row = number};
 
-	if (value.p == NULL)
+	if (row.n == 0 || row.p[0] == '#')
 		return;
-	buf_printf(to, " %s=", key);
-	if (value.n > 2000) {
-		buf_printf(to, "(%zu bytes)", value.n);
+	if (str_starts(row, STR("config "))) {
+		configure(t, parse(t, (struct str){row.p + 7, row.n - 7}, number), number);
 		return;
 	}
-	json_writer_init(&w, to);
-	jw_str(&w, value);
+	if (str_eq(row, STR("begin"))) {
+		record.kind = RECORD_BEGIN;
+	} else if (str_starts(row, STR("exit "))) {
+		record.kind = RECORD_EXIT;
+		record.json = parse(t, (struct str){row.p + 5, row.n - 5}, number);
+	} else if (row.n >= 2 && row.p[1] == ' ' && strchr("<!@>=", row.p[0]) != NULL) {
+		record.kind = row.p[0] == '<' ? RECORD_LINE
+			: row.p[0] == '!'     ? RECORD_ORDER
+			: row.p[0] == '@'     ? RECORD_TIME
+			: row.p[0] == '>'     ? RECORD_WRITES
+					      : RECORD_TELLS;
+		record.text = (struct str){row.p + 2, row.n - 2};
+		if (row.p[0] != '<' && row.p[0] != '@')
+			record.json = parse(t, record.text, number);
+	} else {
+		broken(t, number, "neither an input nor an expectation");
+	}
+	t->records[t->count++] = record;
 }
 
-static void say_json(struct buf *to, const char *key, struct str json)
+struct transcript *transcript_read(const char *path)
+{
+	struct transcript *t = calloc(1, sizeof(*t));
+	FILE *file = fopen(path, "r");
+	char *row = NULL;
+	size_t size = 0;
+	int number = 0;
+
+	t->arena = arena_create();
+	t->path = arena_copy(t->arena, path, strlen(path));
+	t->records = calloc(1000, sizeof(struct record));
+	if (file == NULL)
+		broken(t, 0, "cannot be read");
+	while (getline(&row, &size, file) >= 0)
+		read_row(t, str_dup(t->arena, (struct str){row, strcspn(row, "\n")}), ++number);
+	free(row);
+	fclose(file);
+	if (t->settings == NULL || t->count == 0)
+		broken(t, number, "needs a config and a begin");
+	return t;
+}
+
+void transcript_free(struct transcript *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		json_decref(t->records[i].json);
+	json_decref(t->settings);
+	free(t->records);
+	arena_destroy(t->arena);
+	free(t);
+}
+
+static bool is_input(const struct record *record)
+{
+	return record->kind < RECORD_WRITES;
+}
+
+size_t transcript_inputs(const struct transcript *t)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		count += is_input(&t->records[i]);
+	return count;
+}
+
+/* ---- an event as JSON ---- */
+
+static void put(json_t *to, const char *name, struct str text)
+{
+	if (text.p != NULL)
+		json_object_set_new(to, name, json_stringn_nocheck(text.p, text.n));
+}
+
+static void put_json(json_t *to, const char *name, struct str text)
 {
 	struct json_error error;
-	json_t *value;
 
-	if (json.p == NULL)
-		return;
-	value = json_read(json, &error);
-	if (value == NULL)
-		fail_msg("%s is no JSON: %.*s", key, STRF(json));
-	json_decref(value);
-	if (json.n > 2000)
-		buf_printf(to, " %s=(%zu bytes)", key, json.n);
-	else
-		buf_printf(to, " %s=%.*s", key, STRF(json));
-}
-
-static void say_number(struct buf *to, const char *key, int64_t value)
-{
-	if (value >= 0)
-		buf_printf(to, " %s=%lld", key, (long long)value);
-}
-
-static void say_failure(struct buf *to, const struct agent_failure *failure)
-{
-	static const char *const retryable[] = {"retryable=unknown", "final", "retryable"};
-
-	buf_printf(to, " %s %.*s %s", failure_class_name(failure->class), STRF(failure->code),
-		retryable[failure->is_retryable + 1]);
-	say(to, "message", failure->message);
-}
-
-static void say_opened(struct buf *to, const struct agent_event *event)
-{
-	buf_printf(to, "opened %s", event->is_resumed ? "resumed" : "new");
-	say(to, "native", event->native);
-	say(to, "version", event->program_version);
-}
-
-static void say_models(struct buf *to, const struct agent_event *event)
-{
-	buf_add_str(to, STR("models"));
-	for (size_t i = 0; i < event->model_count; i++) {
-		const struct agent_model *model = &event->models[i];
-
-		buf_printf(to, " model=%.*s%s", STRF(model->id), model->is_default ? "(default)" : "");
-		say(to, "label", model->label);
-		say_json(to, "options", model->options);
-	}
-}
-
-static void say_usage(struct buf *to, const struct agent_usage *usage)
-{
-	buf_add_str(to, STR("usage"));
-	say_number(to, "input", usage->input);
-	say_number(to, "cached", usage->cached);
-	say_number(to, "output", usage->output);
-	say_number(to, "reasoning", usage->reasoning);
-	if (usage->cost_usd >= 0)
-		buf_printf(to, " cost=%.6g", usage->cost_usd);
-	say_number(to, "contextUsed", usage->context_used);
-	say_number(to, "contextSize", usage->context_size);
-}
-
-static void say_item(struct buf *to, const struct agent_item *item)
-{
-	buf_printf(to, "item %s %.*s %s", items[item->kind], STRF(item->key), statuses[item->status]);
-	say(to, "parent", item->parent);
-	say(to, "title", item->title);
-	say(to, "delta", item->delta);
-	say_json(to, "body", item->body);
-}
-
-static void say_ended(struct buf *to, const struct agent_event *event)
-{
-	buf_printf(to, "turn-ended %s%s", statuses[event->status], event->is_broken ? " broken" : "");
-	say(to, "text", event->text);
-	if (event->status == AGENT_FAILED)
-		say_failure(to, &event->failure);
-}
-
-static void say_event(struct buf *to, const struct agent_event *event)
-{
-	switch (event->kind) {
-	case EVENT_OPENED:
-		say_opened(to, event);
-		break;
-	case EVENT_MODELS:
-		say_models(to, event);
-		break;
-	case EVENT_SELECTED:
-		buf_printf(to, "selected %.*s", STRF(event->key));
-		break;
-	case EVENT_OPEN_FAILED:
-	case EVENT_BROKEN:
-		buf_add_str(to, event->kind == EVENT_BROKEN ? STR("broken") : STR("open-failed"));
-		say_failure(to, &event->failure);
-		break;
-	case EVENT_TURN_STARTED:
-		buf_printf(to, "turn-started%s", event->is_unasked ? " unasked" : "");
-		say(to, "native", event->native);
-		break;
-	case EVENT_ITEM:
-		say_item(to, &event->item);
-		break;
-	case EVENT_REQUEST:
-		buf_printf(to, "request %.*s %s", STRF(event->request.key), requests[event->request.kind]);
-		say(to, "item", event->request.item);
-		say_json(to, "prompt", event->request.prompt);
-		break;
-	case EVENT_REQUEST_ENDED:
-		buf_printf(to, "request-ended %.*s %s", STRF(event->key), statuses[event->status]);
-		break;
-	case EVENT_USAGE:
-		say_usage(to, &event->usage);
-		break;
-	case EVENT_TITLE:
-		buf_add_str(to, STR("title"));
-		say(to, "text", event->text);
-		break;
-	case EVENT_BACKGROUND:
-	case EVENT_MODE:
-		buf_add_str(to, event->kind == EVENT_MODE ? STR("mode") : STR("background"));
-		say_json(to, "body", event->body);
-		break;
-	case EVENT_STEERED:
-		buf_printf(to, "steered %.*s", STRF(event->key));
-		break;
-	case EVENT_ORDER_REFUSED:
-		buf_printf(to, "order-refused %.*s", STRF(event->key));
-		say_failure(to, &event->failure);
-		break;
-	case EVENT_TURN_ENDED:
-		say_ended(to, event);
-		break;
-	}
-}
-
-static void say_out(struct buf *to, const struct agent_out *out)
-{
-	for (const struct agent_line *line = out->lines; line != NULL; line = line->next) {
-		struct json_error error;
-		json_t *value = json_read(line->text, &error);
+	if (text.p != NULL) {
+		json_t *value = json_read(text, &error);
 
 		if (value == NULL)
-			fail_msg("the driver wrote no JSON: %.*s", STRF(line->text));
-		json_decref(value);
-		assert_null(memchr(line->text.p, '\n', line->text.n));
-		buf_printf(to, ">%s %.*s\n", line->has_secret ? "$" : "", STRF(line->text));
-	}
-	for (const struct agent_event *event = out->events; event != NULL; event = event->next) {
-		buf_add_str(to, STR("* "));
-		say_event(to, event);
-		buf_add_char(to, '\n');
-	}
-	if (out->ends_stdin)
-		buf_add_str(to, STR("- stdin closed\n"));
-	if (out->kills)
-		buf_add_str(to, STR("- kill\n"));
-}
-
-/* ---- playing ---- */
-
-static void start(struct player *player)
-{
-	player->config.instance = &player->instance;
-	player->agent = player->driver->create(&player->config);
-}
-
-/* Through the stored form into a new agent. */
-static void revive(struct player *player)
-{
-	struct buf stored;
-	struct buf again;
-	struct json_writer w;
-	struct failure f;
-	json_t *state;
-	struct json_error error;
-
-	buf_init(&stored, player->arena, SIZE_MAX);
-	json_writer_init(&w, &stored);
-	player->driver->save(player->agent, &w);
-	assert_true(stored.n <= LIMIT_AGENT_STATE_BYTES);
-	player->driver->destroy(player->agent);
-	start(player);
-	failure_init(&f, player->arena);
-	state = json_read(buf_str(&stored), &error);
-	assert_non_null(state);
-	if (player->driver->load(player->agent, state, &f) != 0)
-		fail_msg("%.*s", STRF(f.message));
-	json_decref(state);
-	buf_init(&again, player->arena, SIZE_MAX);
-	json_writer_init(&w, &again);
-	player->driver->save(player->agent, &w);
-	assert_true(str_eq(buf_str(&stored), buf_str(&again)));
-}
-
-static void configure(struct player *player, struct str rest)
-{
-	struct str name = word(&rest);
-	struct agent_config *config = &player->config;
-
-	if (str_eq(name, STR("runtime"))) {
-		config->runtime = (enum runtime_mode)INDEX_OF(runtimes, rest);
-	} else if (str_eq(name, STR("interaction"))) {
-		config->interaction = (enum interaction_mode)INDEX_OF(interactions, rest);
-	} else if (str_eq(name, STR("model"))) {
-		config->model = rest;
-	} else if (str_eq(name, STR("options"))) {
-		config->model_options = value_of(player, rest);
-	} else if (str_eq(name, STR("resume"))) {
-		config->resume = rest;
-	} else if (str_eq(name, STR("mcp"))) {
-		config->mcp_url = rest;
-	} else if (str_eq(name, STR("instructions"))) {
-		config->instructions = rest;
-	} else if (str_eq(name, STR("confined"))) {
-		config->is_confined = true;
-	} else if (str_eq(name, STR("models"))) {
-		struct str *models = ARENA_ARRAY(player->arena, struct str, rest.n);
-
-		while (rest.n > 0)
-			models[player->instance.model_count++] = word(&rest);
-		player->instance.models = models;
-	} else {
-		fail_msg("with %.*s", STRF(name));
+			abort(); /* a driver writes JSON */
+		json_object_set_new(to, name, value);
 	}
 }
 
-static void give_order(struct player *player, struct str rest, struct agent_out *out)
+static void put_usage(json_t *to, const struct agent_usage *usage)
 {
-	struct str kind = word(&rest);
-	struct agent_order order = {.key = STR("order")};
-	struct agent_attachment file = {.name = STR("file")};
-
-	if (str_eq(kind, STR("turn")) || str_eq(kind, STR("steer"))) {
-		order.kind = str_eq(kind, STR("turn")) ? ORDER_TURN : ORDER_STEER;
-		order.key = word(&rest);
-		order.text = rest;
-	} else if (str_eq(kind, STR("attach"))) {
-		order.kind = ORDER_TURN;
-		order.key = word(&rest);
-		file.mime = word(&rest);
-		file.path = word(&rest);
-		order.text = rest;
-		order.attachments = &file;
-		order.attachment_count = 1;
-	} else if (str_eq(kind, STR("interrupt"))) {
-		order.kind = ORDER_INTERRUPT;
-	} else if (str_eq(kind, STR("answer"))) {
-		order.kind = ORDER_ANSWER;
-		order.request = word(&rest);
-		order.decision = (enum agent_decision)INDEX_OF(decisions, rest);
-	} else if (str_eq(kind, STR("answers"))) {
-		order.kind = ORDER_ANSWER;
-		order.request = word(&rest);
-		order.answers = value_of(player, rest);
-	} else if (str_eq(kind, STR("select"))) {
-		order.kind = ORDER_SELECT;
-		order.runtime = (enum runtime_mode)INDEX_OF(runtimes, word(&rest));
-		order.interaction = (enum interaction_mode)INDEX_OF(interactions, word(&rest));
-		if (rest.n > 0)
-			order.model = word(&rest);
-		order.model_options = value_of(player, rest);
-	} else if (str_eq(kind, STR("close"))) {
-		order.kind = ORDER_CLOSE;
-	} else {
-		fail_msg("order %.*s", STRF(kind));
-	}
-	player->driver->order(player->agent, &order, player->now, out);
+	json_object_set_new(to, "input", json_integer(usage->input));
+	json_object_set_new(to, "cached", json_integer(usage->cached));
+	json_object_set_new(to, "output", json_integer(usage->output));
+	json_object_set_new(to, "reasoning", json_integer(usage->reasoning));
+	json_object_set_new(to, "cost", json_integer((int64_t)(usage->cost_usd * 1e6)));
+	json_object_set_new(to, "used", json_integer(usage->context_used));
+	json_object_set_new(to, "size", json_integer(usage->context_size));
 }
 
-static struct str repeated(struct player *player, struct str rest)
+static void put_failure(json_t *to, const struct agent_failure *failure)
 {
-	int64_t n;
+	put(to, "code", failure->code);
+	put(to, "message", failure->message);
+	put(to, "class", str_of(failure_class_name(failure->class)));
+	json_object_set_new(to, "retryable", json_integer(failure->is_retryable));
+}
+
+static void put_item(json_t *to, const struct agent_item *item)
+{
+	put(to, "kind", str_of(item_names[item->kind]));
+	put(to, "key", item->key);
+	put(to, "parent", item->parent);
+	put(to, "status", str_of(statuses[item->status]));
+	put(to, "title", item->title);
+	put(to, "delta", item->delta);
+	put_json(to, "body", item->body);
+}
+
+static void put_caps(json_t *to, const struct agent_caps *caps)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	struct buf text;
+	struct json_writer w;
 
-	if (!str_to_int(word(&rest), &n))
-		fail_msg("@repeat without a number");
-	buf_init(&text, player->arena, SIZE_MAX);
-	for (size_t i = 0; i < rest.n; i++) {
-		if (i + 1 < rest.n && rest.p[i] == '@' && rest.p[i + 1] == '@') {
-			for (int64_t k = 0; k < n; k++)
-				buf_add_char(&text, 'x');
-			i++;
-		} else {
-			buf_add_char(&text, rest.p[i]);
-		}
+	buf_init(&text, arena, SIZE_MAX);
+	json_writer_init(&w, &text);
+	agent_caps_write(caps, &w);
+	put_json(to, "caps", buf_str(&text));
+}
+
+static void put_models(json_t *to, const struct agent_event *event)
+{
+	json_t *models = json_array();
+
+	for (size_t i = 0; i < event->model_count; i++) {
+		json_t *model = json_object();
+
+		put(model, "id", event->models[i].id);
+		put(model, "label", event->models[i].label);
+		json_object_set_new(model, "default", json_boolean(event->models[i].is_default));
+		put_json(model, "options", event->models[i].options);
+		json_array_append_new(models, model);
 	}
+	json_object_set_new(to, "models", models);
+}
+
+static json_t *event_json(const struct agent_event *event)
+{
+	json_t *json = json_object();
+
+	put(json, "event", str_of(event_names[event->kind]));
+	put(json, "key", event->key);
+	put(json, "native", event->native);
+	put(json, "text", event->text);
+	put(json, "version", event->program_version);
+	put_json(json, "body", event->body);
+	if (event->is_resumed)
+		json_object_set_new(json, "resumed", json_true());
+	if (event->kind == EVENT_ITEM)
+		put_item(json, &event->item);
+	if (event->kind == EVENT_USAGE)
+		put_usage(json, &event->usage);
+	if (event->kind == EVENT_MODELS)
+		put_models(json, event);
+	if (event->failure.message.p != NULL)
+		put_failure(json, &event->failure);
+	if (event->caps != NULL)
+		put_caps(json, event->caps);
+	if (event->kind == EVENT_TURN_ENDED || event->kind == EVENT_REQUEST_ENDED)
+		put(json, "status", str_of(statuses[event->status]));
+	if (event->kind == EVENT_TURN_ENDED)
+		json_object_set_new(json, "broken", json_boolean(event->is_broken));
+	if (event->kind == EVENT_REQUEST) {
+		put(json, "key", event->request.key);
+		put(json, "kind", str_of(request_names[event->request.kind]));
+		put(json, "item", event->request.item);
+		put_json(json, "prompt", event->request.prompt);
+	}
+	return json;
+}
+
+/* ---- inputs ---- */
+
+static void order(struct agent *agent, const struct transcript *t, const struct record *record, int64_t now,
+	struct agent_out *out)
+{
+	const json_t *json = record->json;
+	const json_t *files = json_object_get(json, "files");
+	struct agent_attachment *attachments = ARENA_ARRAY(out->arena, struct agent_attachment, json_array_size(files) + 1);
+	struct agent_order o = {.key = json_member_str(json, "key"), .text = json_member_str(json, "text")};
+
+	o.kind = (enum agent_order_kind)choice(t, json_member_str(json, "order"), orders, -1);
+	o.request = json_member_str(json, "request");
+	o.decision = (enum agent_decision)choice(t, json_member_str(json, "decision"), decisions, 0);
+	o.answers = json_object_get(json, "answers");
+	o.model = json_member_str(json, "model");
+	o.model_options = json_object_get(json, "modelOptions");
+	o.runtime = (enum runtime_mode)choice(t, json_member_str(json, "runtime"), runtimes, t->config.runtime);
+	o.interaction = (enum interaction_mode)choice(t, json_member_str(json, "interaction"), interactions, t->config.interaction);
+	for (size_t i = 0; i < json_array_size(files); i++)
+		attachments[i] = (struct agent_attachment){
+			.name = STR("file"), .mime = STR("image/png"), .path = json_str(json_array_get(files, i))};
+	o.attachments = attachments;
+	o.attachment_count = json_array_size(files);
+	agent->driver->order(agent, &o, now, out);
+}
+
+static void ended(struct agent *agent, const struct record *record, struct agent_out *out)
+{
+	struct agent_exit exit = {.code = (int)json_integer_value(json_object_get(record->json, "code")),
+		.signal = (int)json_integer_value(json_object_get(record->json, "signal")),
+		.is_stdout_only = json_is_true(json_object_get(record->json, "stdoutOnly")),
+		.stderr_tail = json_member_str(record->json, "stderr")};
+
+	agent->driver->exited(agent, &exit, out);
+}
+
+static void pass_time(struct agent *agent, const struct record *record, int64_t *now, struct agent_out *out)
+{
+	int64_t ms = 0;
+
+	(void)str_to_int(record->text, &ms);
+	*now += ms;
+	if (agent->driver->due(agent) != 0 && agent->driver->due(agent) <= *now)
+		agent->driver->tick(agent, *now, out);
+}
+
+static void give(struct agent *agent, const struct transcript *t, const struct record *record, int64_t *now,
+	struct agent_out *out)
+{
+	switch (record->kind) {
+	case RECORD_BEGIN:
+		agent->driver->begin(agent, *now, out);
+		break;
+	case RECORD_LINE:
+		agent->driver->line(agent, record->text, *now, out);
+		break;
+	case RECORD_ORDER:
+		order(agent, t, record, *now, out);
+		break;
+	case RECORD_TIME:
+		pass_time(agent, record, now, out);
+		break;
+	case RECORD_EXIT:
+		ended(agent, record, out);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- saving and loading ---- */
+
+static struct str save(const struct agent *agent, struct arena *arena)
+{
+	struct buf text;
+	struct json_writer w;
+
+	buf_init(&text, arena, SIZE_MAX);
+	json_writer_init(&w, &text);
+	agent->driver->save(agent, &w);
 	return buf_str(&text);
 }
 
-static void pass_time(struct player *player, struct str rest, struct agent_out *out)
-{
-	int64_t ms;
-	int64_t due;
-
-	if (!str_to_int(rest, &ms))
-		fail_msg("after %.*s", STRF(rest));
-	player->now += ms;
-	due = player->driver->due(player->agent);
-	if (due != 0 && due <= player->now)
-		player->driver->tick(player->agent, player->now, out);
-}
-
-static void end_program(struct player *player, struct str how, struct str rest, struct agent_out *out)
-{
-	struct agent_exit end = {.code = -1};
-	int64_t number = 0;
-
-	if (str_eq(how, STR("stdout-closed")))
-		end.is_stdout_only = true;
-	else if (!str_to_int(word(&rest), &number))
-		fail_msg("an end without a number");
-	if (str_eq(how, STR("exit")))
-		end.code = (int)number;
-	else
-		end.signal = (int)number;
-	end.stderr_tail = rest;
-	player->driver->exited(player->agent, &end, out);
-}
-
-static void play_input(struct player *player, struct str line)
-{
-	struct agent_out out;
-	struct str rest = line;
-	struct str first = word(&rest);
-
-	agent_out_init(&out, player->arena);
-	if (str_eq(first, STR("with"))) {
-		configure(player, rest);
-		return;
-	}
-	if (player->agent == NULL)
-		start(player);
-	if (str_eq(first, STR("begin"))) {
-		player->driver->begin(player->agent, player->now, &out);
-	} else if (str_eq(first, STR("<"))) {
-		struct str text = rest;
-
-		if (str_eq(word(&rest), STR("@repeat")))
-			text = repeated(player, rest);
-		player->driver->line(player->agent, text, player->now, &out);
-	} else if (str_eq(first, STR("order"))) {
-		give_order(player, rest, &out);
-	} else if (str_eq(first, STR("after"))) {
-		pass_time(player, rest, &out);
-	} else if (str_eq(first, STR("exit")) || str_eq(first, STR("signal")) || str_eq(first, STR("stdout-closed"))) {
-		end_program(player, first, rest, &out);
-	} else {
-		fail_msg("the transcript says %.*s", STRF(line));
-	}
-	say_out(&player->played, &out);
-	if (player->cut == CUT_ALWAYS || player->cut == player->inputs)
-		revive(player);
-	player->inputs++;
-}
-
-static bool is_output(struct str line)
-{
-	return str_starts(line, STR("> ")) || str_starts(line, STR(">$ ")) || str_starts(line, STR("* ")) ||
-		str_starts(line, STR("- "));
-}
-
-static struct str file_text(const char *path, struct arena *arena)
-{
-	FILE *file = fopen(path, "rb");
-	struct buf text;
-	char part[4096];
-	size_t n;
-
-	if (file == NULL)
-		fail_msg("cannot read %s", path);
-	buf_init(&text, arena, SIZE_MAX);
-	while ((n = fread(part, 1, sizeof(part), file)) > 0)
-		buf_add(&text, part, n);
-	(void)fclose(file);
-	return (struct str){str_z(arena, buf_str(&text)), text.n};
-}
-
-static void play_text(struct player *player, struct str text);
-
-/* What comes of the inputs of the other file is judged there. */
-static void include(struct player *player, struct str name)
-{
-	size_t played = player->played.n;
-
-	play_text(player, file_text(arena_printf(player->arena, "%.*s/%.*s", STRF(player->directory), STRF(name)), player->arena));
-	player->played.n = played;
-}
-
-static void play_text(struct player *player, struct str text)
-{
-	while (text.n > 0) {
-		const char *end = memchr(text.p, '\n', text.n);
-		struct str line = {text.p, end == NULL ? text.n : (size_t)(end - text.p)};
-		size_t taken = line.n + (end != NULL);
-
-		text = (struct str){text.p + taken, text.n - taken};
-		if (is_output(line))
-			continue;
-		buf_add_str(&player->played, line);
-		buf_add_char(&player->played, '\n');
-		if (str_starts(line, STR("include ")))
-			include(player, (struct str){line.p + 8, line.n - 8});
-		else if (line.n > 0 && line.p[0] != '#')
-			play_input(player, line);
-	}
-}
-
-/* The transcript with what really came of it; how many inputs it has. */
-static struct str play(const struct driver *driver, struct str directory, struct str text, int cut, struct arena *arena,
-	int *inputs)
-{
-	struct player player = {.arena = arena, .driver = driver, .directory = directory, .now = START_AT, .cut = cut};
-
-	player.config.cwd = STR("/repo");
-	player.config.fresh = STR("00000000-0000-4000-8000-000000000000");
-	player.config.runtime = RUNTIME_FULL_ACCESS;
-	player.config.interaction = INTERACTION_DEFAULT;
-	player.instance.driver = driver;
-	player.instance.id = STR("instance");
-	buf_init(&player.played, arena, SIZE_MAX);
-	play_text(&player, text);
-	if (player.agent != NULL)
-		driver->destroy(player.agent);
-	*inputs = player.inputs;
-	return (struct str){str_z(arena, buf_str(&player.played)), player.played.n};
-}
-
-/* The first line in which they differ tells more than the two texts. */
-static void same(const char *path, int cut, struct str expected, struct str got)
-{
-	size_t at = 0;
-	int number = 1;
-	size_t from = 0;
-
-	while (at < expected.n && at < got.n && expected.p[at] == got.p[at]) {
-		if (expected.p[at] == '\n') {
-			number++;
-			from = at + 1;
-		}
-		at++;
-	}
-	if (at == expected.n && at == got.n)
-		return;
-	fail_msg("%s line %d, cut after input %d:\nexpected %.300s\n     got %.300s", path, number, cut,
-		from < expected.n ? expected.p + from : "(the end)", from < got.n ? got.p + from : "(the end)");
-}
-
-void transcript_check(const struct driver *driver, const char *path)
+static struct agent *reload(const struct transcript *t, struct agent *agent, struct buf *problem)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
-	const char *slash = strrchr(path, '/');
-	struct str directory = slash == NULL ? STR(".") : (struct str){path, (size_t)(slash - path)};
-	struct str text = file_text(path, arena);
-	int inputs;
-	int ignored;
-	struct str played = play(driver, directory, text, CUT_NEVER, arena, &inputs);
+	struct str state = save(agent, arena);
+	json_t *json = parse(t, state, 0);
+	struct agent *fresh = agent->driver->create(&t->config);
+	struct failure f;
 
-	assert_true(inputs > 0);
-	if (getenv("DAIS_WRITE_TRANSCRIPTS") != NULL) {
-		FILE *file = fopen(path, "wb");
+	failure_init(&f, arena);
+	if (state.n > LIMIT_AGENT_STATE_BYTES)
+		buf_printf(problem, "the state has %zu bytes\n", state.n);
+	if (fresh->driver->load(fresh, json, &f) != 0)
+		buf_printf(problem, "the state cannot be loaded: %.*s\n", STRF(f.message));
+	else if (!str_eq(save(fresh, arena), state))
+		buf_printf(problem, "the state changes when it is loaded: %.*s\n", STRF(state));
+	json_decref(json);
+	agent->driver->destroy(agent);
+	return fresh;
+}
 
-		assert_non_null(file);
-		assert_int_equal(fwrite(played.p, 1, played.n, file), played.n);
-		assert_int_equal(fclose(file), 0);
-		return;
+/* ---- comparing ---- */
+
+static bool has(const json_t *what, const json_t *in)
+{
+	const char *key;
+	json_t *value;
+
+	if (json_is_object(what) && json_is_object(in)) {
+		json_object_foreach ((json_t *)(uintptr_t)what, key, value) {
+			/* {"absent":null}: the member is not there */
+			const json_t *other = json_object_get(in, key);
+
+			if (json_is_null(value) ? other != NULL && !json_is_null(other) : !has(value, other))
+				return false;
+		}
+		return true;
 	}
-	same(path, CUT_NEVER, text, played);
-	same(path, CUT_ALWAYS, text, play(driver, directory, text, CUT_ALWAYS, arena, &ignored));
-	for (int cut = 0; cut < inputs; cut++) {
-		AUTO(arena_destroyp) struct arena *once = arena_create();
-
-		same(path, cut, text, play(driver, directory, text, cut, once, &ignored));
+	if (json_is_array(what) && json_is_array(in)) {
+		for (size_t i = 0; i < json_array_size(what); i++)
+			if (!has(json_array_get(what, i), json_array_get(in, i)))
+				return false;
+		return json_array_size(what) == json_array_size(in);
 	}
+	return json_equal(what, in) == 1;
+}
+
+/* The expectations behind an input, one kind of them at a time. */
+struct expectations {
+	const struct transcript *t;
+	size_t at;
+	enum record_kind kind;
+};
+
+static const struct record *next_expected(struct expectations *e)
+{
+	for (; e->at < e->t->count && !is_input(&e->t->records[e->at]); e->at++)
+		if (e->t->records[e->at].kind == e->kind)
+			return &e->t->records[e->at++];
+	return NULL;
+}
+
+static void compare(struct expectations *e, json_t *got, int row, struct buf *problem)
+{
+	const struct record *expected = next_expected(e);
+	char *text = json_dumps(got, JSON_COMPACT);
+
+	if (expected == NULL)
+		buf_printf(problem, "%s:%d: not expected: %c %s\n", e->t->path, row, e->kind == RECORD_WRITES ? '>' : '=', text);
+	else if (!has(expected->json, got))
+		buf_printf(problem, "%s:%d: instead came: %s\n", e->t->path, expected->row, text);
+	free(text);
+}
+
+static void check(const struct transcript *t, size_t at, const struct agent_out *out, struct buf *problem)
+{
+	struct expectations lines = {t, at + 1, RECORD_WRITES};
+	struct expectations events = {t, at + 1, RECORD_TELLS};
+	const struct record *missing;
+
+	for (const struct agent_line *line = out->lines; line != NULL; line = line->next) {
+		json_t *json = parse(t, line->text, t->records[at].row);
+
+		compare(&lines, json, t->records[at].row, problem);
+		json_decref(json);
+	}
+	for (const struct agent_event *event = out->events; event != NULL; event = event->next) {
+		json_t *json = event_json(event);
+
+		compare(&events, json, t->records[at].row, problem);
+		json_decref(json);
+	}
+	while ((missing = next_expected(&lines)) != NULL || (missing = next_expected(&events)) != NULL)
+		buf_printf(problem, "%s:%d: did not come\n", t->path, missing->row);
+}
+
+static void note(const struct agent_out *out, struct buf *said)
+{
+	for (const struct agent_line *line = out->lines; line != NULL; line = line->next)
+		buf_printf(said, "> %.*s%s\n", STRF(line->text), line->has_secret ? " (secret)" : "");
+	for (const struct agent_event *event = out->events; event != NULL; event = event->next) {
+		json_t *json = event_json(event);
+		char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+
+		buf_printf(said, "= %s\n", text);
+		free(text);
+		json_decref(json);
+	}
+	if (out->ends_stdin || out->kills)
+		buf_printf(said, "%s\n", out->kills ? "kills" : "ends stdin");
+}
+
+int transcript_run(const struct transcript *t, enum transcript_cut cut, size_t at, bool checks, struct buf *said,
+	struct buf *problem)
+{
+	struct agent *agent = t->instance.driver->create(&t->config);
+	int64_t now = 1000000;
+	size_t input = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		AUTO(arena_destroyp) struct arena *arena = arena_create();
+		struct agent_out out;
+
+		if (!is_input(&t->records[i]))
+			continue;
+		agent_out_init(&out, arena);
+		give(agent, t, &t->records[i], &now, &out);
+		note(&out, said);
+		if (checks)
+			check(t, i, &out, problem);
+		if (cut == CUT_ALWAYS || (cut == CUT_ONCE && input == at))
+			agent = reload(t, agent, problem);
+		input++;
+	}
+	agent->driver->destroy(agent);
+	return problem->n == 0 ? 0 : -1;
 }

@@ -1,29 +1,35 @@
-/* transcript.h - a session of a driver as a text: what it is given, and what must come of it.
+/* A conversation with an agent as text: what a driver is given, and what it must say and write.
  *
- *   # a comment; an empty line is nothing
- *   with NAME VALUE        configuration, before anything else: runtime, interaction, model, options (JSON), resume, mcp,
- *                          instructions, models (blank-separated), confined (no value)
- *   include FILE           the inputs of another file of the directory; what comes of them is judged there
- *   begin                  the session begins
- *   < LINE                 the program wrote this
- *   < @repeat N TEXT       the same, with every @@ in TEXT replaced by N times the letter x
- *   order turn KEY TEXT    also: order steer KEY TEXT, order interrupt, order answer REQUEST DECISION, order answers REQUEST
- *                          JSON, order select RUNTIME INTERACTION [MODEL [OPTIONS]], order attach KEY MIME PATH TEXT (a
- *                          turn with a file), order close
- *   after MS               time passes; the driver is told when it is due
- *   exit CODE STDERR       the program ended; also: signal NUMBER STDERR, stdout-closed STDERR
- *   > LINE                 the driver wrote this line; >$ when it holds the place of the secret
- *   * EVENT                the driver told this event, as transcript.c prints it
- *   - stdin closed         also: - kill
+ *   # anything                  a comment
+ *   config {…}                  first: kind, and what else agent_config holds
+ *   begin                       the session begins
+ *   < LINE                      the agent writes this line
+ *   ! {"order":…}               the engine orders
+ *   @ MS                        so much time passes; a tick when one is due
+ *   exit {"code":…,"stderr":…}  the program has ended
+ *   > {…}                       the driver writes a line that has these members
+ *   = {"event":…}               the driver tells an event that has these members
  *
- * What follows an input must be exactly what comes of it. With DAIS_WRITE_TRANSCRIPTS=1 the files are written anew, for
- * the eye of whoever changes a driver. */
-#ifndef DAIS_TESTS_TRANSCRIPT_H
-#define DAIS_TESTS_TRANSCRIPT_H
+ * All that the driver writes and tells must be expected, each kind in its order. */
+#ifndef TESTS_TRANSCRIPT_H
+#define TESTS_TRANSCRIPT_H
 
+#include "base/json.h"
 #include "providers/provider.h"
 
-/* The file agrees, and it agrees when the state is saved and loaded into a new agent at any of its inputs, or at all. */
-void transcript_check(const struct driver *driver, const char *path);
+struct transcript;
+
+/* Read the file; aborts with a message when it cannot be understood. */
+struct transcript *transcript_read(const char *path);
+void transcript_free(struct transcript *t);
+size_t transcript_inputs(const struct transcript *t);
+
+/* When the state is saved, loaded into a new agent, and that one goes on. */
+enum transcript_cut { CUT_NEVER, CUT_ONCE, CUT_ALWAYS };
+
+/* Everything written and told, one a line, in `said`; with `checks`, also compared with what is expected: 0, or -1 with
+ * what is wrong in `problem`. `at`: the input after which CUT_ONCE cuts. */
+int transcript_run(const struct transcript *t, enum transcript_cut cut, size_t at, bool checks, struct buf *said,
+	struct buf *problem);
 
 #endif
