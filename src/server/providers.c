@@ -108,7 +108,7 @@ static int read_runs(struct reading *r, const struct yaml_entry *entry, struct s
 
 static int read_key(struct reading *r, const struct yaml_entry *entry, struct provider_instance *out, json_t *options)
 {
-	struct str text;
+	struct str text = STR_NONE;
 
 	if (str_eq(entry->key, STR("driver")))
 		return 0;
