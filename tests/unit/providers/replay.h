@@ -1,4 +1,4 @@
-/* transcript.h - a session of a driver as a text: what it is given, and what must come of it.
+/* replay.h - a session of a driver as a text: what it is given, and what must come of it.
  *
  *   # a comment; an empty line is nothing
  *   with NAME VALUE        configuration, before anything else: runtime, interaction, model, options (JSON), resume, mcp,
@@ -13,17 +13,17 @@
  *   after MS               time passes; the driver is told when it is due
  *   exit CODE STDERR       the program ended; also: signal NUMBER STDERR, stdout-closed STDERR
  *   > LINE                 the driver wrote this line; >$ when it holds the place of the secret
- *   * EVENT                the driver told this event, as transcript.c prints it
+ *   * EVENT                the driver told this event, as replay.c prints it
  *   - stdin closed         also: - kill
  *
  * What follows an input must be exactly what comes of it. With DAIS_WRITE_TRANSCRIPTS=1 the files are written anew, for
  * the eye of whoever changes a driver. */
-#ifndef DAIS_TESTS_TRANSCRIPT_H
-#define DAIS_TESTS_TRANSCRIPT_H
+#ifndef DAIS_TESTS_REPLAY_H
+#define DAIS_TESTS_REPLAY_H
 
 #include "providers/provider.h"
 
 /* The file agrees, and it agrees when the state is saved and loaded into a new agent at any of its inputs, or at all. */
-void transcript_check(const struct driver *driver, const char *path);
+void replay_check(const struct driver *driver, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* Reads, plays and compares transcripts. */
-#include "transcript.h"
+#include "replay.h"
 
 #include "base/limits.h"
 
@@ -539,7 +539,7 @@ static void same(const char *path, int cut, struct str expected, struct str got)
 		from < expected.n ? expected.p + from : "(the end)", from < got.n ? got.p + from : "(the end)");
 }
 
-void transcript_check(const struct driver *driver, const char *path)
+void replay_check(const struct driver *driver, const char *path)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 	const char *slash = strrchr(path, '/');

@@ -1,5 +1,5 @@
-/* Every transcript of a driver: `test_transcripts KIND DIRECTORY`, a test each. */
-#include "transcript.h"
+/* Every transcript of a driver: `test_replay KIND DIRECTORY`, a test each. */
+#include "replay.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void check(void **state)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
 
-	transcript_check(driver, arena_printf(arena, "%s/%s", directory, (const char *)*state));
+	replay_check(driver, arena_printf(arena, "%s/%s", directory, (const char *)*state));
 }
 
 static int is_transcript(const struct dirent *entry)
