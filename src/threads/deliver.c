@@ -4,31 +4,40 @@
  * and never interrupts; while it waits, further tasks join it, and tasks whose results were read leave it. */
 #include "threads/engine.h"
 
-SQL(SQL_CLAIMED, "SELECT n FROM subagent WHERE thread_n = $1 AND run_n = $2 AND delivery = $3 ORDER BY n");
+SQL(SQL_TASKS_IN,
+	"SELECT n FROM subagent WHERE thread_n = $1 AND run_n = $2 AND delivery = $3 AND origin = 1 AND delivery < 3 ORDER BY n");
+SQL(SQL_UNTOLD_TASKS,
+	"SELECT n FROM subagent WHERE thread_n = $1 AND delivery = 0 AND status >= 3 AND origin = 1 AND delivery < 3 ORDER BY n");
 
 struct numbers {
 	int64_t *n;
 	size_t count;
 };
 
-static int list_tasks(struct snapshot *s, const struct thread_run_row *cohort, enum delivery_state delivery,
-	struct numbers *out, struct failure *f)
+static int read_numbers(struct snapshot *s, struct query *q, struct numbers *out, struct failure *f)
 {
-	AUTO(query_endp) struct query q = {0};
 	size_t room = 0;
 	int rc;
 
 	*out = (struct numbers){0};
-	if (query(s, &q, f, SQL_CLAIMED, "iii", cohort->thread_n, cohort->n, (int64_t)delivery) != 0)
-		return -1;
-	while ((rc = query_next(&q, f)) == 1) {
+	while ((rc = query_next(q, f)) == 1) {
 		if (out->count == room) {
 			out->n = arena_grow(s->arena, out->n, room * sizeof(int64_t), (room * 2 + 8) * sizeof(int64_t));
 			room = room * 2 + 8;
 		}
-		out->n[out->count++] = col_int(&q, 0);
+		out->n[out->count++] = col_int(q, 0);
 	}
 	return rc;
+}
+
+static int list_tasks(struct snapshot *s, const struct thread_run_row *cohort, enum delivery_state delivery,
+	struct numbers *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+
+	if (query(s, &q, f, SQL_TASKS_IN, "iii", cohort->thread_n, cohort->n, (int64_t)delivery) != 0)
+		return -1;
+	return read_numbers(s, &q, out, f);
 }
 
 static int set_delivery(struct tx *tx, struct subagent_row *task, enum delivery_state delivery, struct failure *f)
@@ -91,17 +100,29 @@ static int64_t generation_of(struct str completion)
 	return json_integer_value(json_object_get(value, "generation"));
 }
 
+/* Does anybody hear what is said to the thread: 1, 0, -1. */
+static int has_listener(struct snapshot *s, int64_t thread_n, struct failure *f)
+{
+	struct thread_row thread;
+	int rc = thread_get(s, thread_n, &thread, f);
+
+	return rc == 1 ? thread.archived_at == 0 : rc;
+}
+
 /* A new delivery of all that is pending. */
 static int offer(struct tx *tx, struct thread_run_row *cohort, struct failure *f)
 {
 	struct dispatch message = {.thread_n = cohort->thread_n, .mode = DISPATCH_QUEUE, .created_by = BY_AGENT, .source = FROM_SERVER};
 	struct dispatched dispatched;
 	struct numbers tasks;
+	int rc = has_listener(&tx->snapshot, cohort->thread_n, f);
 
-	if (list_tasks(&tx->snapshot, cohort, DELIVERY_PENDING, &tasks, f) != 0)
+	if (rc < 0 || list_tasks(&tx->snapshot, cohort, DELIVERY_PENDING, &tasks, f) != 0)
 		return -1;
 	if (tasks.count == 0)
 		return 0;
+	if (rc == 0)
+		return set_deliveries(tx, &tasks, DELIVERY_DISPOSED, f);
 	if (set_deliveries(tx, &tasks, DELIVERY_CLAIMED, f) != 0 || wake_text(tx, &tasks, &message.text, f) != 0)
 		return -1;
 	message.completion = completion_of(tx->snapshot.arena, cohort, cohort->cohort_generation, &tasks);
@@ -159,24 +180,30 @@ static int has_live_run(struct snapshot *s, int64_t thread_n, struct failure *f)
 	return rc == 1 ? run_is_live(run.status) : rc;
 }
 
-static int join_or_offer(struct tx *tx, struct subagent_row *task, struct thread_run_row *cohort, struct failure *f)
+/* What is pending joins the delivery that waits, or is offered in a new one; while one is at work it waits for its end. */
+static int join_or_offer(struct tx *tx, int64_t cohort_n, struct failure *f)
 {
-	struct thread_run_row wake;
-	int rc = delivery_run(&tx->snapshot, cohort, &wake, f);
+	struct thread_run_row cohort, wake;
+	struct numbers pending;
+	int rc;
 
+	if (NEED(&tx->snapshot, thread_run, cohort_n, &cohort, f) != 0)
+		return -1;
+	rc = delivery_run(&tx->snapshot, &cohort, &wake, f);
 	if (rc < 0)
 		return -1;
-	if (rc == 1 && wake.status == RUN_QUEUED) {
-		if (set_delivery(tx, task, DELIVERY_CLAIMED, f) != 0)
-			return -1;
-		return rewrite(tx, cohort, &wake, f);
-	}
-	if (set_delivery(tx, task, DELIVERY_PENDING, f) != 0)
+	if (rc == 0 || run_is_terminal(wake.status))
+		return offer(tx, &cohort, f);
+	if (wake.status != RUN_QUEUED)
+		return 0;
+	if (list_tasks(&tx->snapshot, &cohort, DELIVERY_PENDING, &pending, f) != 0
+		|| set_deliveries(tx, &pending, DELIVERY_CLAIMED, f) != 0)
 		return -1;
-	return rc == 1 && !run_is_terminal(wake.status) ? 0 : offer(tx, cohort, f);
+	return rewrite(tx, &cohort, &wake, f);
 }
 
-int delivery_plan(struct tx *tx, struct subagent_row *task, struct failure *f)
+/* Pending, when there is somebody who is to be woken: 1, 0 nobody, or not now, -1. */
+static int mark(struct tx *tx, struct subagent_row *task, struct failure *f)
 {
 	struct thread_row parent;
 	struct thread_run_row cohort;
@@ -201,10 +228,56 @@ int delivery_plan(struct tx *tx, struct subagent_row *task, struct failure *f)
 		if (rc != 0)
 			return rc < 0 ? -1 : 0;
 	}
-	return join_or_offer(tx, task, &cohort, f);
+	return set_delivery(tx, task, DELIVERY_PENDING, f) != 0 ? -1 : 1;
 }
 
-SQL(SQL_COHORT_OF_WAKE, "SELECT n FROM thread_run WHERE cohort_message_n = $1");
+int delivery_plan(struct tx *tx, struct subagent_row *task, struct failure *f)
+{
+	int rc = mark(tx, task, f);
+
+	return rc == 1 ? join_or_offer(tx, task->run_n, f) : rc;
+}
+
+/* Those that are to be told of, and their cohorts in the same place; the others become 0. */
+static int mark_all(struct tx *tx, struct numbers *tasks, struct failure *f)
+{
+	for (size_t i = 0; i < tasks->count; i++) {
+		struct subagent_row task;
+		int rc;
+
+		if (NEED(&tx->snapshot, subagent, tasks->n[i], &task, f) != 0)
+			return -1;
+		rc = mark(tx, &task, f);
+		if (rc < 0)
+			return -1;
+		tasks->n[i] = rc == 1 ? task.run_n : 0;
+	}
+	return 0;
+}
+
+static int list_untold(struct snapshot *s, int64_t thread_n, struct numbers *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+
+	return query(s, &q, f, SQL_UNTOLD_TASKS, "i", thread_n) != 0 ? -1 : read_numbers(s, &q, out, f);
+}
+
+int delivery_plan_untold(struct tx *tx, int64_t thread_n, struct failure *f)
+{
+	struct numbers cohorts;
+
+	if (list_untold(&tx->snapshot, thread_n, &cohorts, f) != 0 || mark_all(tx, &cohorts, f) != 0)
+		return -1;
+	for (size_t i = 0; i < cohorts.count; i++)
+		if (cohorts.n[i] != 0 && join_or_offer(tx, cohorts.n[i], f) != 0)
+			return -1;
+	return 0;
+}
+
+/* Not by the message of the run: steering has given it another one, it may be. */
+SQL(SQL_COHORT_OF_WAKE,
+	"SELECT c.n FROM thread_run c JOIN message m ON m.n = c.cohort_message_n"
+	" WHERE c.thread_n = $1 AND c.cohort_message_n IS NOT NULL AND m.run_n = $2");
 
 /* The cohort that this run tells of: 1, 0 it is no wake, -1. */
 static int cohort_of_wake(struct snapshot *s, const struct thread_run_row *run, struct thread_run_row *out, struct failure *f)
@@ -214,7 +287,7 @@ static int cohort_of_wake(struct snapshot *s, const struct thread_run_row *run, 
 
 	if (!run->is_wake)
 		return 0;
-	rc = query_int(s, &n, f, SQL_COHORT_OF_WAKE, "i", run->message_n);
+	rc = query_int(s, &n, f, SQL_COHORT_OF_WAKE, "ii", run->thread_n, run->n);
 	return rc == 1 ? GET(s, thread_run, n, out, f) : rc;
 }
 
@@ -247,7 +320,7 @@ static int leave(struct tx *tx, int64_t task_n, enum delivery_state state, int64
 
 	if (NEED(&tx->snapshot, subagent, task_n, &task, f) != 0)
 		return -1;
-	if (is_settled(&task))
+	if (is_settled(&task) || (state == DELIVERY_ACKNOWLEDGED && !work_is_terminal(task.status)))
 		return 0;
 	was_claimed = task.delivery == DELIVERY_CLAIMED;
 	task.observed_by_run_n = observed_by_run_n;

@@ -5,7 +5,10 @@ SQL(SQL_EFFECT_ADD,
 	"INSERT INTO effect (n, thread_n, run_n, type, status, attempts, available_at, payload)"
 	" VALUES ($1, $2, $3, $4, 0, 0, $5, $6)");
 SQL(SQL_EFFECTS_DROP, "DELETE FROM effect WHERE run_n = $1 AND type = $2");
-SQL(SQL_EFFECTS_DROP_RUN, "DELETE FROM effect WHERE run_n = $1");
+/* An interrupt stays as long as a turn of the run goes on: that of an attempt that was given up, it may be. */
+SQL(SQL_EFFECTS_DROP_RUN,
+	"DELETE FROM effect WHERE run_n = $1 AND NOT (type = 2 AND EXISTS (SELECT 1 FROM run_attempt a JOIN provider_turn t"
+	" ON t.n = a.turn_n WHERE a.run_n = $1 AND t.status < 3))");
 
 int effect_add(struct tx *tx, int64_t thread_n, int64_t run_n, enum effect_type type, struct str payload, struct failure *f)
 {

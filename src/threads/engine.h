@@ -27,6 +27,10 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 /* Is any run not at its end: 1, 0, -1. */
 int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
+/* Words of the ladders of modes, as callers use them. */
+extern const char *const runtime_mode_names[];
+extern const char *const interaction_mode_names[];
+
 /* ---- item.c: the timeline ---- */
 
 /* Appends an item to its thread: the caller has set all but n, ordinal and updated_at. */
@@ -77,6 +81,8 @@ struct dispatched {
 int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched *out, struct failure *f);
 /* The run can take a steering message now: 1, 0, -1. */
 int run_is_steerable(struct snapshot *s, const struct thread_run_row *run, struct failure *f);
+/* The same, and its agent knows a way. */
+int run_can_steer(struct snapshot *s, const struct thread_row *thread, const struct thread_run_row *run, struct failure *f);
 
 /* ---- run.c ---- */
 
@@ -121,6 +127,8 @@ int finalize(struct tx *tx, int64_t child_n, struct failure *f);
 
 /* A finished task: tell its parent, by the rules of delivery. */
 int delivery_plan(struct tx *tx, struct subagent_row *task, struct failure *f);
+/* Tasks that ended while their parent was at work, and that it was not told of: in one message, when it works no more. */
+int delivery_plan_untold(struct tx *tx, int64_t thread_n, struct failure *f);
 /* A run that has ended: was it a wake, or does its end set free what waited for it? */
 int delivery_settle(struct tx *tx, const struct thread_run_row *run, struct failure *f);
 int delivery_acknowledge(struct tx *tx, int64_t task_n, int64_t observed_by_run_n, struct failure *f);

@@ -10,7 +10,7 @@ SQL(SQL_WORK_RUNS,
 SQL(SQL_ANY_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 ORDER BY ordinal LIMIT 1");
 /* Tasks of its own that are not over, or whose results it has not been told of. */
 SQL(SQL_OPEN_CHILDREN,
-	"SELECT n FROM subagent WHERE thread_n = $1 AND (status < 3 OR (origin = 1 AND delivery IN (1, 2))) LIMIT 1");
+	"SELECT n FROM subagent WHERE thread_n = $1 AND (status < 3 OR delivery IN (1, 2)) AND origin = 1 AND delivery < 3 LIMIT 1");
 SQL(SQL_BACKGROUND,
 	"SELECT n FROM provider_thread WHERE thread_n = $1 AND background <> '[]' AND status IN (1, 2) LIMIT 1");
 
@@ -65,8 +65,9 @@ int child_progress(struct snapshot *s, int64_t child_n, enum child_state *out, s
 	return NEED(s, thread_run, result_n, result, f);
 }
 
+/* What an attempt that was given up said last may end after all that its successor has said. */
 SQL(SQL_ANSWERS,
-	"SELECT n FROM turn_item WHERE run_n = $1 AND type = 1 ORDER BY updated_at DESC, ordinal DESC");
+	"SELECT n FROM turn_item WHERE run_n = $1 AND type = 1 ORDER BY attempt_n DESC, updated_at DESC, ordinal DESC");
 
 static int newest_answer(struct snapshot *s, int64_t run_n, struct str *text, int64_t *item_n, struct failure *f)
 {
@@ -185,5 +186,8 @@ int finalize(struct tx *tx, int64_t child_n, struct failure *f)
 	task.completed_at = task.updated_at = tx->snapshot.now;
 	if (PUT(tx, subagent, &task, task.thread_n, f) != 0 || end_node_and_item(tx, &task, f) != 0)
 		return -1;
-	return delivery_plan(tx, &task, f);
+	if (delivery_plan(tx, &task, f) != 0)
+		return -1;
+	/* Nobody is to be told: the parent, a task itself, waited only for this. */
+	return finalize(tx, task.thread_n, f);
 }

@@ -93,19 +93,6 @@ static int opened(struct tx *tx, struct hearing *h, const struct agent_event *ev
 	return put_session(tx, h, SESSION_READY, f);
 }
 
-static int open_failed(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
-{
-	struct str failure = failure_json(tx->snapshot.arena, &event->failure);
-	struct thread_run_row run;
-	int rc;
-
-	h->session.last_error = failure;
-	if (put_session(tx, h, SESSION_ERROR, f) != 0)
-		return -1;
-	rc = thread_blocking_run(&tx->snapshot, h->thread.n, &run, f);
-	return rc == 1 ? run_end(tx, &run, RUN_FAILED, failure, f) : rc;
-}
-
 /* ---- the turn ---- */
 
 SQL(SQL_LAST_TURN, "SELECT max(ordinal) FROM provider_turn WHERE provider_thread_n = $1");
@@ -206,9 +193,32 @@ static int turn_ended(struct tx *tx, struct hearing *h, const struct agent_event
 	}
 	if (PUT(tx, provider_turn, &h->turn, h->thread.n, f) != 0
 		|| PUT(tx, provider_thread, &h->conversation, h->thread.n, f) != 0
-		|| (event->is_broken && thread_touch(tx, &h->thread, f) != 0) || put_session(tx, h, SESSION_READY, f) != 0)
+		|| (event->is_broken && thread_touch(tx, &h->thread, f) != 0)
+		|| (h->session.status < SESSION_STOPPED && put_session(tx, h, SESSION_READY, f) != 0))
 		return -1;
 	return end_run(tx, h, status, failure, f);
+}
+
+static int fail_turn(struct tx *tx, struct hearing *h, const struct agent_failure *failure, struct failure *f)
+{
+	struct agent_event event = {.kind = EVENT_TURN_ENDED, .status = AGENT_FAILED, .failure = *failure};
+
+	return turn_ended(tx, h, &event, f);
+}
+
+/* The session is of no use: neither for the turn that it has, nor for the run that waits for it. */
+static int broken(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
+{
+	struct thread_run_row run;
+	int rc;
+
+	h->session.last_error = failure_json(tx->snapshot.arena, &event->failure);
+	if (put_session(tx, h, SESSION_ERROR, f) != 0)
+		return -1;
+	if (h->turn.n != 0 && !work_is_terminal(h->turn.status))
+		return fail_turn(tx, h, &event->failure, f);
+	rc = thread_blocking_run(&tx->snapshot, h->thread.n, &run, f);
+	return rc == 1 ? run_end(tx, &run, RUN_FAILED, h->session.last_error, f) : rc;
 }
 
 static int usage(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
@@ -245,6 +255,24 @@ static int usage(struct tx *tx, struct hearing *h, const struct agent_event *eve
 
 /* ---- questions ---- */
 
+SQL(SQL_OPEN_REQUEST, "SELECT n FROM runtime_request WHERE thread_n = $1 AND status = 0 LIMIT 1");
+
+/* Waiting as long as one question is open. */
+static int put_session_at_work(struct tx *tx, struct hearing *h, struct failure *f)
+{
+	int64_t n;
+	int rc;
+
+	if (h->session.status >= SESSION_STOPPED)
+		return 0;
+	rc = query_int(&tx->snapshot, &n, f, SQL_OPEN_REQUEST, "i", h->thread.n);
+	if (rc < 0)
+		return -1;
+	if (rc == 1)
+		return put_session(tx, h, SESSION_WAITING, f);
+	return put_session(tx, h, h->turn.n != 0 && !work_is_terminal(h->turn.status) ? SESSION_RUNNING : SESSION_READY, f);
+}
+
 SQL(SQL_REQUEST_BY_KEY, "SELECT n FROM runtime_request WHERE session_n = $1 AND native_key = $2 ORDER BY n DESC LIMIT 1");
 
 static int request_item(struct tx *tx, struct hearing *h, const struct runtime_request_row *request, int64_t *out,
@@ -278,10 +306,13 @@ static int requested(struct tx *tx, struct hearing *h, const struct agent_event 
 		.prompt = event->request.prompt,
 		.created_at = tx->snapshot.now};
 
+	/* Of a run that has ended, or of an attempt that was given up: nobody would answer. */
+	if (!h->is_current)
+		return 0;
 	if (request_item(tx, h, &request, &request.item_n, f) != 0
 		|| PUT(tx, runtime_request, &request, h->thread.n, f) != 0)
 		return -1;
-	return put_session(tx, h, SESSION_WAITING, f);
+	return put_session_at_work(tx, h, f);
 }
 
 static int request_ended(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
@@ -307,7 +338,7 @@ static int request_ended(struct tx *tx, struct hearing *h, const struct agent_ev
 	if (!work_is_terminal(item.status)
 		&& item_end(tx, &item, request.status == REQUEST_IS_RESOLVED ? WORK_COMPLETED : WORK_CANCELLED, f) != 0)
 		return -1;
-	return put_session(tx, h, SESSION_RUNNING, f);
+	return put_session_at_work(tx, h, f);
 }
 
 /* ---- the rest ---- */
@@ -323,17 +354,24 @@ static int background(struct tx *tx, struct hearing *h, const struct agent_event
 	return h->thread.relationship == RELATION_SUBAGENT ? finalize(tx, h->thread.n, f) : 0;
 }
 
-/* A steering message that the agent did not take waits for the next turn instead. */
+/* The message of a turn: there is no turn then. A steering message that the agent did not take waits for the next one;
+ * when the thread takes none any more, it stays in the timeline only. */
 static int refused(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
 	struct dispatch again = {.thread_n = h->thread.n, .mode = DISPATCH_QUEUE};
 	struct dispatched dispatched;
 	struct message_row message;
+	struct thread_row thread;
 	int64_t n;
 	int rc = row_find(&tx->snapshot, ROW_message, event->key, &n, f);
 
 	if (rc <= 0)
 		return rc;
+	if (h->is_current && n == h->run.message_n && h->turn.status == WORK_PENDING)
+		return fail_turn(tx, h, &event->failure, f);
+	rc = thread_get(&tx->snapshot, h->thread.n, &thread, f);
+	if (rc <= 0 || thread.archived_at != 0)
+		return rc < 0 ? -1 : 0;
 	if (NEED(&tx->snapshot, message, n, &message, f) != 0)
 		return -1;
 	again.text = message.text;
@@ -352,7 +390,7 @@ static int ingest_event(struct tx *tx, struct hearing *h, const struct agent_eve
 		return opened(tx, h, event, f);
 	case EVENT_OPEN_FAILED:
 	case EVENT_BROKEN:
-		return open_failed(tx, h, event, f);
+		return broken(tx, h, event, f);
 	case EVENT_TURN_STARTED:
 		return turn_started(tx, h, event, f);
 	case EVENT_ITEM:
@@ -371,8 +409,6 @@ static int ingest_event(struct tx *tx, struct hearing *h, const struct agent_eve
 		return turn_ended(tx, h, event, f);
 	case EVENT_TITLE:
 	case EVENT_MODE:
-	case EVENT_MODELS:
-	case EVENT_SELECTED:
 	case EVENT_STEERED:
 	case EVENT_MODELS:
 	case EVENT_SELECTED:
@@ -413,9 +449,14 @@ static int keep_place(struct tx *tx, struct ingest *in, struct failure *f)
 	return in->confirmed > 0 && tx_run(tx, f, SQL_LINES_CONFIRMED, "ii", in->session_n, in->confirmed) < 0 ? -1 : 0;
 }
 
-/* The process is gone, and its driver has said what that meant for the turn. */
+/* The process is gone. Its driver has said what that meant for the turn; if it has not, the turn does not go on either. */
 static int session_over(struct tx *tx, struct hearing *h, struct failure *f)
 {
+	static const struct agent_failure gone = {
+		.class = CLASS_TRANSPORT, .message = {"The agent's process ended.", 26}, .is_retryable = YES_UNKNOWN};
+
+	if (h->turn.n != 0 && !work_is_terminal(h->turn.status) && fail_turn(tx, h, &gone, f) != 0)
+		return -1;
 	if (h->session.status < SESSION_STOPPED && put_session(tx, h, SESSION_STOPPED, f) != 0)
 		return -1;
 	if (h->conversation.n == 0 || h->conversation.status > PROVIDER_THREAD_ACTIVE)

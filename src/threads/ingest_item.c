@@ -72,7 +72,7 @@ static struct str join_deltas(struct arena *arena, const struct agent_event *eve
 	buf_add_str(&text, event->item.delta);
 	while (event->item.status == AGENT_RUNNING && *next != NULL && (*next)->kind == EVENT_ITEM
 		&& (*next)->item.kind == event->item.kind && str_eq((*next)->item.key, event->item.key)
-		&& (*next)->item.status == AGENT_RUNNING) {
+		&& (*next)->item.status == AGENT_RUNNING && (*next)->item.title.p == NULL && (*next)->item.body.p == NULL) {
 		buf_add_str(&text, (*next)->item.delta);
 		*next = (*next)->next;
 	}
@@ -85,6 +85,29 @@ static bool changes(const struct turn_item_row *row, const struct agent_item *it
 		|| (item->body.p != NULL && !str_eq(item->body, row->body)) || row->status != (int64_t)statuses[item->status];
 }
 
+static void take(struct tx *tx, struct turn_item_row *row, const struct agent_item *item)
+{
+	if (item->title.p != NULL)
+		row->title = clean_text(tx->snapshot.arena, item->title, LIMIT_ITEM_TITLE_CHARS);
+	if (item->body.p != NULL)
+		row->body = item->body;
+}
+
+/* What has ended may be told again while its run goes on (a list of things to do); it does not open again, its text
+ * stays, and what was ended by the end of its run stays as it is. */
+static int tell_again(struct tx *tx, const struct hearing *h, struct turn_item_row *row, const struct agent_item *item,
+	struct failure *f)
+{
+	enum work_status status = statuses[item->status];
+
+	if (!h->is_current || row->attempt_n != h->attempt.n)
+		return 0;
+	take(tx, row, item);
+	if (work_is_terminal(status))
+		row->status = status;
+	return item_change(tx, row, f);
+}
+
 int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *event, const struct agent_event **next,
 	struct failure *f)
 {
@@ -94,19 +117,15 @@ int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *even
 	struct turn_item_row row;
 	int rc = find_item(tx, h, item->key, &row, f);
 
-	/* What was ended by the end of its run stays as it is. */
-	if (rc < 0 || (rc == 1 && work_is_terminal(row.status) && row.run_n != h->run.n))
-		return rc < 0 ? -1 : 0;
-	if (rc == 1 && work_is_terminal(row.status) && !h->is_current)
-		return 0;
+	if (rc < 0)
+		return -1;
+	if (rc == 1 && work_is_terminal(row.status))
+		return tell_again(tx, h, &row, item, f);
 	if (rc == 0 && new_item(tx, h, item, &row, f) != 0)
 		return -1;
 	if (rc == 1 && !changes(&row, item) && !work_is_terminal(status))
 		return item_append(tx, &row, text, f);
-	if (item->title.p != NULL)
-		row.title = clean_text(tx->snapshot.arena, item->title, LIMIT_ITEM_TITLE_CHARS);
-	if (item->body.p != NULL)
-		row.body = item->body;
+	take(tx, &row, item);
 	row.status = work_is_terminal(status) ? WORK_RUNNING : status;
 	if ((rc == 0 ? item_add(tx, &row, f) : work_is_terminal(status) ? 0 : item_change(tx, &row, f)) != 0
 		|| item_append(tx, &row, text, f) != 0)

@@ -51,14 +51,15 @@ int item_append(struct tx *tx, const struct turn_item_row *item, struct str text
 	struct buf data;
 	int64_t at;
 
-	if (text.n == 0)
+	if (text.n == 0 || !is_streamed(item))
 		return 0;
 	if (chunk_end(&tx->snapshot, item->n, &at, f) != 0)
 		return -1;
-	if (at + (int64_t)text.n > LIMIT_ITEM_TEXT_BYTES)
-		text.n = at >= LIMIT_ITEM_TEXT_BYTES ? 0 : utf8_cut(text, (size_t)(LIMIT_ITEM_TEXT_BYTES - at));
-	if (text.n == 0)
+	/* A cut falls before a character of at most four bytes: whatever ends so near the limit is full. */
+	if (at > LIMIT_ITEM_TEXT_BYTES - 4)
 		return 0;
+	if (at + (int64_t)text.n > LIMIT_ITEM_TEXT_BYTES)
+		text.n = utf8_cut(text, (size_t)(LIMIT_ITEM_TEXT_BYTES - at));
 	if (tx_run(tx, f, SQL_CHUNK_ADD, "iis", item->n, at, text) < 0)
 		return -1;
 	buf_init(&data, tx->snapshot.arena, SIZE_MAX);
@@ -137,8 +138,8 @@ int items_end_run(struct tx *tx, int64_t run_n, enum work_status status, struct 
 
 		if (NEED(&tx->snapshot, turn_item, open[i], &item, f) != 0)
 			return -1;
-		/* A task of ours is an independent thread: it ends by its own result. */
-		if (item.type != TYPE_SUBAGENT && item_end(tx, &item, status, f) != 0)
+		/* A task of ours is an independent thread: it ends by its own result. The program's own end with it. */
+		if ((item.type != TYPE_SUBAGENT || item.native_key.p != NULL) && item_end(tx, &item, status, f) != 0)
 			return -1;
 	}
 	return 0;

@@ -1,8 +1,6 @@
 /* The life of a run: its attempts, and its end with all that follows from it. */
 #include "threads/engine.h"
 
-#include "base/limits.h"
-
 static int attempt_add(struct tx *tx, struct thread_run_row *run, enum attempt_reason reason, int64_t ordinal,
 	struct failure *f)
 {
@@ -79,13 +77,34 @@ static int attempt_end(struct tx *tx, int64_t attempt_n, enum work_status attemp
 	return PUT(tx, run_attempt, &attempt, attempt.thread_n, f) != 0 ? -1 : PUT(tx, node, &node, node.thread_n, f);
 }
 
+SQL(SQL_PENDING_REQUEST, "SELECT n FROM runtime_request WHERE thread_n = $1 AND status = 0 LIMIT 1");
+
+/* Questions of an attempt that has ended need no answer any more. */
+static int requests_cancel(struct tx *tx, int64_t thread_n, struct failure *f)
+{
+	struct runtime_request_row request;
+	int64_t n;
+	int rc;
+
+	while ((rc = query_int(&tx->snapshot, &n, f, SQL_PENDING_REQUEST, "i", thread_n)) == 1) {
+		if (NEED(&tx->snapshot, runtime_request, n, &request, f) != 0)
+			return -1;
+		request.status = REQUEST_IS_CANCELLED;
+		request.is_live = 0;
+		request.resolved_at = tx->snapshot.now;
+		if (PUT(tx, runtime_request, &request, thread_n, f) != 0)
+			return -1;
+	}
+	return rc;
+}
+
 int run_restart(struct tx *tx, struct thread_run_row *run, int64_t message_n, struct failure *f)
 {
 	struct run_attempt_row attempt;
 
 	if (NEED(&tx->snapshot, run_attempt, run->attempt_n, &attempt, f) != 0
 		|| attempt_end(tx, run->attempt_n, WORK_SUPERSEDED, WORK_INTERRUPTED, f) != 0
-		|| items_end_run(tx, run->n, WORK_INTERRUPTED, f) != 0)
+		|| items_end_run(tx, run->n, WORK_INTERRUPTED, f) != 0 || requests_cancel(tx, run->thread_n, f) != 0)
 		return -1;
 	run->status = RUN_STARTING;
 	run->message_n = message_n;
@@ -96,52 +115,6 @@ int run_restart(struct tx *tx, struct thread_run_row *run, int64_t message_n, st
 	return effect_add(tx, run->thread_n, run->n, EFFECT_START_TURN, STR_NONE, f);
 }
 
-SQL(SQL_PENDING_REQUESTS, "SELECT n FROM runtime_request WHERE thread_n = $1 AND status = 0 ORDER BY n LIMIT $2");
-
-/* Questions of a run that has ended need no answer any more. */
-static int requests_cancel(struct tx *tx, int64_t thread_n, struct failure *f)
-{
-	int64_t open[LIMIT_PENDING_REQUESTS];
-	size_t count = 0;
-	struct query q;
-	int rc;
-
-	if (query(&tx->snapshot, &q, f, SQL_PENDING_REQUESTS, "ii", thread_n, (int64_t)LIMIT_PENDING_REQUESTS) != 0)
-		return -1;
-	while ((rc = query_next(&q, f)) == 1)
-		open[count++] = col_int(&q, 0);
-	query_end(&q);
-	for (size_t i = 0; rc == 0 && i < count; i++) {
-		struct runtime_request_row request;
-
-		if (NEED(&tx->snapshot, runtime_request, open[i], &request, f) != 0)
-			return -1;
-		request.status = REQUEST_IS_CANCELLED;
-		request.is_live = 0;
-		request.resolved_at = tx->snapshot.now;
-		rc = PUT(tx, runtime_request, &request, thread_n, f);
-	}
-	return rc;
-}
-
-SQL(SQL_UNTOLD_TASKS, "SELECT n FROM subagent WHERE thread_n = $1 AND origin = 1 AND status >= 3 AND delivery = 0 ORDER BY n");
-
-/* Tasks that ended while their parent was busy waiting for them: when nobody was told, the parent is now. */
-static int plan_untold(struct tx *tx, int64_t thread_n, struct failure *f)
-{
-	for (;;) {
-		struct subagent_row task;
-		int64_t n;
-		int rc = query_int(&tx->snapshot, &n, f, SQL_UNTOLD_TASKS, "i", thread_n);
-
-		if (rc <= 0)
-			return rc;
-		if (NEED(&tx->snapshot, subagent, n, &task, f) != 0 || delivery_plan(tx, &task, f) != 0)
-			return -1;
-		if (task.delivery == DELIVERY_NONE)
-			return 0;
-	}
-}
 
 static int error_item(struct tx *tx, const struct thread_run_row *run, struct str failure, struct failure *f)
 {
@@ -149,14 +122,13 @@ static int error_item(struct tx *tx, const struct thread_run_row *run, struct st
 		str_printf(tx->snapshot.arena, "{\"failure\":%.*s}", STRF(failure)), f);
 }
 
-/* What the end of a run means for others: its task, deliveries, tasks nobody was told of, queues. */
+/* What the end of a run means for others: deliveries, tasks nobody was told of, its own task, queues. Its own comes after
+ * the others: a child that is told of its children's results goes on. */
 static int run_follow(struct tx *tx, struct thread_run_row *run, struct thread_row *thread, struct failure *f)
 {
-	if (thread_touch(tx, thread, f) != 0 || delivery_settle(tx, run, f) != 0)
+	if (thread_touch(tx, thread, f) != 0 || delivery_settle(tx, run, f) != 0 || delivery_plan_untold(tx, thread->n, f) != 0)
 		return -1;
 	if (thread->relationship == RELATION_SUBAGENT && finalize(tx, thread->n, f) != 0)
-		return -1;
-	if (plan_untold(tx, thread->n, f) != 0)
 		return -1;
 	return schedule(tx, f);
 }
@@ -209,6 +181,9 @@ int run_interrupt(struct tx *tx, struct thread_run_row *run, struct str reason, 
 
 	if (run_is_terminal(run->status) || run->status == RUN_WAITING || (run->attempt_n == 0 && run->status != RUN_QUEUED))
 		return fail(f, FAIL_THREAD_NOT_INTERRUPTIBLE, "The run is %s.", run_status_name(run->status));
+	/* It would be sent again at once. */
+	if (run->status == RUN_QUEUED && run->is_wake)
+		return fail(f, FAIL_THREAD_NOT_INTERRUPTIBLE, "The run will tell of tasks that have ended; read their results instead.");
 	if (run->status == RUN_QUEUED)
 		return run_end(tx, run, RUN_CANCELLED, STR_NONE, f);
 	if (run->interrupt_at != 0)

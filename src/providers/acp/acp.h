@@ -157,10 +157,10 @@ void acp_request_drop(struct acp *a, int64_t i);
 bool acp_has_room(const struct acp *a, size_t more);
 
 /* ---- open.c ---- */
-void acp_initialized(struct acp *a, const json_t *result, int64_t now, struct agent_out *out);
-void acp_authenticated(struct acp *a, int64_t now, struct agent_out *out);
+void acp_initialized(struct acp *a, const json_t *result, struct agent_out *out);
+void acp_authenticated(struct acp *a, struct agent_out *out);
 void acp_session_opened(struct acp *a, const json_t *result, int64_t now, struct agent_out *out);
-void acp_open_refused(struct acp *a, const json_t *error, int64_t now, struct agent_out *out);
+void acp_open_refused(struct acp *a, const json_t *error, struct agent_out *out);
 void acp_open_failed(struct acp *a, struct agent_failure failure, struct agent_out *out);
 /* Tells that the session is open once its settings are made and its history has been told. */
 void acp_settle(struct acp *a, int64_t now, struct agent_out *out);
@@ -182,7 +182,7 @@ struct str acp_own_mode(const struct acp *a);
 /* ---- turn.c ---- */
 void acp_order_turn(struct acp *a, const struct agent_order *order, int64_t now, struct agent_out *out);
 void acp_order_steer(struct acp *a, const struct agent_order *order, int64_t now, struct agent_out *out);
-void acp_steered(struct acp *a, const struct rpc_message *m, int64_t now, struct agent_out *out);
+void acp_steered(struct acp *a, const struct rpc_message *m, struct agent_out *out);
 void acp_interrupt(struct acp *a, int64_t now, struct agent_out *out);
 void acp_prompt_ended(struct acp *a, const struct rpc_message *m, struct agent_out *out);
 void acp_end_turn(struct acp *a, enum agent_status status, const struct agent_failure *failure, bool is_broken,
@@ -225,16 +225,17 @@ bool acp_is_mcp(const struct acp *a, const json_t *update, bool *is_ours);
 struct str acp_plan_text(const json_t *update);
 
 /* ---- request.c ---- */
-void acp_question(struct acp *a, const struct rpc_message *m, int64_t now, struct agent_out *out);
+void acp_question(struct acp *a, const struct rpc_message *m, struct agent_out *out);
 void acp_order_answer(struct acp *a, const struct agent_order *order, int64_t now, struct agent_out *out);
 /* As if nobody had been there to ask. */
 void acp_answer_cancelled(struct str id, enum acp_form form, struct agent_out *out);
 /* Everything that waits is answered as cancelled. */
 void acp_cancel_requests(struct acp *a, struct agent_out *out);
 void acp_request_withdrawn(struct acp *a, const json_t *params, struct agent_out *out);
-/* A new pending request; `kept` is stolen. NULL: no room, and the agent was told so. */
-struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, json_t *kept, struct agent_out *out);
-void acp_request_tell(struct acp *a, const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
+/* A new pending request about an item, or none; `kept` is stolen. NULL: no room, and the agent was told so. */
+struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, struct str tool, json_t *kept,
+	struct agent_out *out);
+void acp_request_tell(const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
 	struct agent_out *out);
 
 /* ---- permission.c ---- */
@@ -253,7 +254,7 @@ void acp_ask_choice(struct acp *a, const struct rpc_message *m, struct agent_out
 void acp_ask_grok(struct acp *a, const struct rpc_message *m, struct agent_out *out);
 void acp_ask_cursor(struct acp *a, const struct rpc_message *m, struct agent_out *out);
 /* -1: the order does not answer it, and was refused; it goes on waiting. */
-int acp_answer_question(struct acp *a, const struct acp_request *request, const struct agent_order *order,
+int acp_answer_question(const struct acp_request *request, const struct agent_order *order,
 	struct agent_out *out);
 /* A proposed plan of Grok or Cursor. */
 void acp_answer_plan(struct acp *a, const struct acp_request *request, bool is_accepted, struct agent_out *out);

@@ -157,17 +157,17 @@ static void answered(struct acp *a, const struct rpc_message *m, int64_t now, st
 		if (failed)
 			acp_open_failed(a, acp_failure_of_error(m->error, out->arena), out);
 		else
-			acp_initialized(a, m->result, now, out);
+			acp_initialized(a, m->result, out);
 		return;
 	case CALL_AUTHENTICATE:
 		if (failed)
-			acp_open_refused(a, m->error, now, out);
+			acp_open_refused(a, m->error, out);
 		else
-			acp_authenticated(a, now, out);
+			acp_authenticated(a, out);
 		return;
 	case CALL_OPEN:
 		if (failed)
-			acp_open_refused(a, m->error, now, out);
+			acp_open_refused(a, m->error, out);
 		else
 			acp_session_opened(a, m->result, now, out);
 		return;
@@ -181,7 +181,7 @@ static void answered(struct acp *a, const struct rpc_message *m, int64_t now, st
 		acp_prompt_ended(a, m, out);
 		return;
 	case CALL_STEER:
-		acp_steered(a, m, now, out);
+		acp_steered(a, m, out);
 		return;
 	case CALL_IGNORED:
 		return;
@@ -210,7 +210,7 @@ void acp_line(struct agent *agent, struct str line, int64_t now, struct agent_ou
 			STR("The program writes lines that are no messages of its protocol.")), out);
 		return;
 	case RPC_REQUEST:
-		acp_question(a, &m, now, out);
+		acp_question(a, &m, out);
 		return;
 	case RPC_NOTIFICATION:
 		acp_notification(a, &m, now, out);

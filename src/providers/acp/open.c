@@ -116,12 +116,11 @@ static void keep_version(struct acp *a, const json_t *result)
 		state_text(&a->version, version);
 }
 
-void acp_initialized(struct acp *a, const json_t *result, int64_t now, struct agent_out *out)
+void acp_initialized(struct acp *a, const json_t *result, struct agent_out *out)
 {
 	const json_t *can = json_object_get(result, "agentCapabilities");
 	const json_t *sessions = json_object_get(can, "sessionCapabilities");
 
-	(void)now;
 	if (a->phase != ACP_INITIALIZING)
 		return;
 	if (json_integer_value(json_object_get(result, "protocolVersion")) != 1) {
@@ -142,9 +141,8 @@ void acp_initialized(struct acp *a, const json_t *result, int64_t now, struct ag
 	begin_session(a, out);
 }
 
-void acp_authenticated(struct acp *a, int64_t now, struct agent_out *out)
+void acp_authenticated(struct acp *a, struct agent_out *out)
 {
-	(void)now;
 	if (a->phase == ACP_AUTHENTICATING)
 		begin_session(a, out);
 }
@@ -157,13 +155,12 @@ static struct agent_failure log_in_first(const struct acp *a, struct str message
 	return agent_failure_of(CODE_auth_required, message);
 }
 
-void acp_open_refused(struct acp *a, const json_t *error, int64_t now, struct agent_out *out)
+void acp_open_refused(struct acp *a, const json_t *error, struct agent_out *out)
 {
 	struct agent_failure failure = acp_failure_of_error(error, out->arena);
 	struct str method = json_member_str(a->config.instance->options, "authMethod");
 	bool needs_auth = str_eq(failure.code, STR("auth_required"));
 
-	(void)now;
 	if (a->phase == ACP_AUTHENTICATING) {
 		if (failure.class != CLASS_PERMISSION)
 			failure = agent_failure_of(CODE_auth_invalid, failure.message);
@@ -222,7 +219,6 @@ void acp_capabilities(const struct acp *a, struct agent_caps *caps)
 	caps->supportsMcpTools = a->has_http_mcp;
 	caps->supportsActiveSteering = a->can_steer;
 	caps->supportsModelSwitchInSession = a->model_place != PLACE_NONE;
-	caps->supportsRuntimeModeSwitchInSession = !a->profile->is_fixed_at_start;
 }
 
 static void say_opened(struct acp *a, struct agent_out *out)
@@ -254,5 +250,6 @@ void acp_settle(struct acp *a, int64_t now, struct agent_out *out)
 	a->is_replaying = false;
 	a->quiet_due = 0;
 	a->open_due = 0;
+	state_text(&a->auth_methods, STR_NONE);
 	say_opened(a, out);
 }

@@ -20,7 +20,7 @@ static json_t *json_text(struct str text)
 static void keep_mode_id(struct acp *a, json_t *modes, struct str id)
 {
 	if (id.n > 0 && id.n <= LIMIT_AGENT_ID_BYTES && json_array_size(modes) < LIMIT_AGENT_MODES &&
-		acp_has_room(a, state_cost(id) * (json_array_size(modes) + 1)))
+		acp_has_room(a, json_dumpb(modes, NULL, 0, JSON_COMPACT) + state_cost(id)))
 		json_array_append_new(modes, json_text(id));
 }
 
@@ -170,7 +170,7 @@ static void read_other_option(struct acp *a, const json_t *option, json_t *known
 
 	if (id.n == 0 || id.n > LIMIT_AGENT_ID_BYTES || json_object_size(known) >= LIMIT_AGENT_MODES ||
 		!(str_eq(type, STR("select")) || str_eq(type, STR("boolean"))) ||
-		!acp_has_room(a, (state_cost(id) + 12) * (json_object_size(known) + 1)) || memchr(id.p, '\0', id.n) != NULL)
+		!acp_has_room(a, json_dumpb(known, NULL, 0, JSON_COMPACT) + state_cost(id) + 12) || memchr(id.p, '\0', id.n) != NULL)
 		return;
 	json_object_set_new(known, id.p, json_text(type));
 	write_option(w, option);
@@ -440,10 +440,6 @@ void acp_order_select(struct acp *a, const struct agent_order *order, int64_t no
 {
 	if (a->phase != ACP_READY || a->select_key.p != NULL || rpc_waiting(&a->rpc, CALL_SET) > 0) {
 		acp_refuse_order(out, order->key, CODE_invalid_request, "A turn runs, or another selection waits for the agent.");
-		return;
-	}
-	if (a->profile->is_fixed_at_start && (int64_t)order->runtime != a->runtime) {
-		acp_refuse_order(out, order->key, CODE_unknown_mode, "The runtime mode of this agent is fixed when it starts.");
 		return;
 	}
 	a->runtime_before = a->runtime;

@@ -72,7 +72,7 @@ static enum acp_verdict judge(const struct acp *a, const struct acp_tool *tool)
 		return VERDICT_DENY;
 	if (a->runtime == RUNTIME_FULL_ACCESS)
 		return VERDICT_ALLOW;
-	if (a->runtime == RUNTIME_AUTO_ACCEPT_EDITS && is_edit(tool->kind) && is_all_inside(a, tool))
+	if (a->runtime == RUNTIME_AUTO_ACCEPT_EDITS && is_edit(tool->kind) && !tool->is_mcp && is_all_inside(a, tool))
 		return VERDICT_ALLOW;
 	return VERDICT_ASK;
 }
@@ -221,13 +221,12 @@ static struct str prompt_of(const struct acp_tool *tool, const json_t *params, s
 static void ask_person(struct acp *a, const struct rpc_message *m, const struct acp_tool *tool, const struct choices *choices,
 	struct agent_out *out)
 {
-	struct acp_request *request = acp_request_add(a, m->id, FORM_PERMISSION, keep_choices(choices), out);
+	struct acp_request *request = acp_request_add(a, m->id, FORM_PERMISSION, tool->key, keep_choices(choices), out);
 
 	if (request == NULL)
 		return;
-	state_text(&request->tool, tool->key);
 	request->leaves_plan = tool->kind == KIND_SWITCH_MODE;
-	acp_request_tell(a, request, request_kind(tool), prompt_of(tool, m->params, out->arena), out);
+	acp_request_tell(request, request_kind(tool), prompt_of(tool, m->params, out->arena), out);
 }
 
 static void decide(struct acp *a, const struct rpc_message *m, struct acp_tool *tool, struct agent_out *out)

@@ -7,25 +7,25 @@
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static const struct acp_mode_names common_modes = {
-	.read_only = {"read-only", "read_only", "plan"},
-	.approval = {"default", "ask-permissions", "manual"},
-	.edits = {"acceptEdits", "autoEdit", "auto_edit", "accept-edits"},
-	.full = {"bypassPermissions", "yolo", "full-access", "agent-full-access"},
-	.plan = {"plan"},
-};
+#define COMMON_MODES \
+	{ \
+		.read_only = {"read-only", "read_only", "plan"}, .approval = {"default", "ask-permissions", "manual"}, \
+		.edits = {"acceptEdits", "autoEdit", "auto_edit", "accept-edits"}, \
+		.full = {"bypassPermissions", "yolo", "full-access", "agent-full-access"}, .plan = {"plan"} \
+	}
 
 static const struct acp_profile profiles[] = {
-	{.name = "generic", .kind = "acp", .modes = common_modes},
-	{.name = "script", .kind = "script", .modes = common_modes, .steering = STEER_NONE},
+	{.name = "generic", .kind = "acp", .modes = COMMON_MODES},
+	{.name = "script", .kind = "script", .modes = COMMON_MODES, .steering = STEER_NONE},
 	{
 		.name = "grok",
 		.kind = "grok",
 		.program = "grok",
 		.home_env = "GROK_HOME",
 		.home_dir = ".grok",
-		/* Options stand before `stdio`; without --no-leader a process that others share may do the work. */
-		.args = LIST("agent", "--no-leader"),
+		/* Without --no-leader a process that others share may do the work. Not --always-approve for full access: it
+		 * cannot be taken back when the session goes on in another mode, and the driver answers all the same. */
+		.args = LIST("agent", "--no-leader", "stdio"),
 		.modes = {.read_only = {"plan"}, .approval = {"default"}, .edits = {"default"}, .full = {"default"}, .plan = {"plan"}},
 		.steering = STEER_INTERJECT,
 		.mcp_sign = MCP_SIGN_GROK,
@@ -34,7 +34,6 @@ static const struct acp_profile profiles[] = {
 		.reports_usage = true,
 		.input_has_cached = true,
 		.outlives_cancel = true,
-		.is_fixed_at_start = true,
 	},
 	{
 		.name = "gemini",
@@ -46,7 +45,7 @@ static const struct acp_profile profiles[] = {
 		.args = LIST("--acp", "--skip-trust"),
 		.env = LIST("GEMINI_CLI_NO_RELAUNCH=true"),
 		.mode_flag = "--approval-mode",
-		.modes = common_modes,
+		.modes = COMMON_MODES,
 		.mcp_sign = MCP_SIGN_GEMINI,
 		.reports_usage = true,
 		.tells_mode_as_text = true,
@@ -66,7 +65,7 @@ static const struct acp_profile profiles[] = {
 		.info = "antigravity",
 		.program = "agy",
 		.args = LIST("acp", "--print"),
-		.modes = common_modes,
+		.modes = COMMON_MODES,
 		.asks_by_permission = true,
 		.outlives_cancel = true,
 	},
@@ -76,7 +75,7 @@ static const struct acp_profile profiles[] = {
 		.program = "claude-agent-acp",
 		.home_env = "CLAUDE_CONFIG_DIR",
 		.home_dir = ".claude",
-		.modes = common_modes,
+		.modes = COMMON_MODES,
 		.mcp_sign = MCP_SIGN_CLAUDE,
 		.reports_usage = true,
 	},
@@ -212,11 +211,6 @@ static void add_arguments(const struct acp_profile *profile, const struct provid
 		launch_add(argv, profile->mode_flag);
 		launch_add(argv, start_mode(place));
 	}
-	if (strcmp(profile->name, "grok") == 0) {
-		if (place->runtime == RUNTIME_FULL_ACCESS && place->interaction == INTERACTION_DEFAULT)
-			launch_add(argv, "--always-approve");
-		launch_add(argv, "stdio");
-	}
 }
 
 static const char **writable(const struct acp_profile *profile, const struct provider_instance *instance,
@@ -281,7 +275,7 @@ int acp_check(const struct provider_instance *instance, struct failure *f)
 		rc = fail_field(f, STR("command"), STR_NONE, "must be the program to start, with its arguments");
 	json_object_foreach ((json_t *)(uintptr_t)instance->options, key, value) {
 		if (strcmp(key, is_script ? "scenario" : "authMethod") != 0)
-			rc = fail_unknown(f, str_of(key), "is no key of the driver %s", instance->driver->kind);
+			rc = fail_field(f, str_of(key), STR_NONE, "is no key of the driver %s", instance->driver->kind);
 		else if (json_str(value).n == 0 && !is_script)
 			rc = fail_field(f, STR("authMethod"), STR_NONE, "must be the id of a method that the agent offers");
 	}

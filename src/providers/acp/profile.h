@@ -51,7 +51,6 @@ struct acp_profile {
 	bool asks_by_permission;    /* toolCallId "interaction_…": the options are the answers */
 	bool title_is_question;	    /* in a form: title is the question, description its header */
 	bool outlives_cancel;	    /* its tools may run on after a cancel: the process is ended */
-	bool is_fixed_at_start;	    /* the runtime mode is an option of the command line */
 };
 
 const struct acp_profile *acp_profile_of_kind(const char *kind);

@@ -103,9 +103,9 @@ static void ask(struct acp *a, struct str id, enum acp_form form, struct str tit
 	struct acp_request *request;
 
 	strip(list);
-	request = acp_request_add(a, id, form, list, out);
+	request = acp_request_add(a, id, form, STR_NONE, list, out);
 	if (request != NULL)
-		acp_request_tell(a, request, REQUEST_USER_INPUT, prompt, out);
+		acp_request_tell(request, REQUEST_USER_INPUT, prompt, out);
 }
 
 /* ---- elicitation/create ---- */
@@ -236,10 +236,9 @@ static void propose_plan(struct acp *a, struct str id, enum acp_form form, struc
 		acp_answer_cancelled(id, form, out);
 		return;
 	}
-	request = acp_request_add(a, id, form, json_object(), out);
+	request = acp_request_add(a, id, form, key, json_object(), out);
 	if (request == NULL)
 		return;
-	state_text(&request->tool, key);
 	if (acp_judge_plan_exit(a) == VERDICT_ALLOW) {
 		acp_answer_plan(a, request, true, out);
 		acp_request_drop(a, a->request_count - 1);
@@ -251,7 +250,7 @@ static void propose_plan(struct acp *a, struct str id, enum acp_form form, struc
 	jw_ktext(&w, "title", "Carry out this plan?");
 	jw_kstr_opt(&w, "detail", markdown);
 	jw_object_end(&w);
-	acp_request_tell(a, request, REQUEST_TOOL, buf_str(&text), out);
+	acp_request_tell(request, REQUEST_TOOL, buf_str(&text), out);
 }
 
 /* Answers are keyed by the text of the question, which may be long: the list keeps it as `name`. */
@@ -519,13 +518,12 @@ static void decline(const struct acp_request *request, struct agent_out *out)
 	rpc_end(&line);
 }
 
-int acp_answer_question(struct acp *a, const struct acp_request *request, const struct agent_order *order,
+int acp_answer_question(const struct acp_request *request, const struct agent_order *order,
 	struct agent_out *out)
 {
 	struct rpc_line line;
 	struct json_writer *w;
 
-	(void)a;
 	if (order->answers == NULL && order->decision == DECISION_DECLINE) {
 		decline(request, out);
 		return 0;

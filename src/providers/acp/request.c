@@ -39,9 +39,8 @@ static bool answers_by_itself(struct acp *a, const struct rpc_message *m, struct
 	return true;
 }
 
-void acp_question(struct acp *a, const struct rpc_message *m, int64_t now, struct agent_out *out)
+void acp_question(struct acp *a, const struct rpc_message *m, struct agent_out *out)
 {
-	(void)now;
 	if (m->id.n > LIMIT_AGENT_ID_BYTES) {
 		rpc_refuse(out, m->id, RPC_INVALID_PARAMS, "the id is too long");
 		return;
@@ -61,9 +60,10 @@ void acp_question(struct acp *a, const struct rpc_message *m, int64_t now, struc
 
 /* ---- pending ones ---- */
 
-struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, json_t *kept, struct agent_out *out)
+struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form form, struct str tool, json_t *kept,
+	struct agent_out *out)
 {
-	size_t cost = state_cost(id) + json_dumpb(kept, NULL, 0, JSON_COMPACT) + LIMIT_AGENT_ID_BYTES;
+	size_t cost = state_cost(id) + json_dumpb(kept, NULL, 0, JSON_COMPACT) + state_cost(tool) + 32;
 	struct acp_request *request;
 
 	if (a->request_count == LIMIT_AGENT_REQUESTS || !acp_has_room(a, cost)) {
@@ -77,17 +77,17 @@ struct acp_request *acp_request_add(struct acp *a, struct str id, enum acp_form 
 	request->form = form;
 	request->kept = kept;
 	state_text(&request->id, id);
+	state_text(&request->tool, tool);
 	state_text(&request->key, str_printf(out->arena, "request:%" PRId64, ++a->made));
 	a->has_content = true;
 	return request;
 }
 
-void acp_request_tell(struct acp *a, const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
+void acp_request_tell(const struct acp_request *request, enum agent_request_kind kind, struct str prompt,
 	struct agent_out *out)
 {
 	struct agent_event *event = agent_out_event(out, EVENT_REQUEST);
 
-	(void)a;
 	event->request = (struct agent_request){.key = str_dup(out->arena, request->key),
 		.kind = kind,
 		.item = str_dup(out->arena, request->tool),
@@ -155,7 +155,7 @@ static int answer(struct acp *a, const struct acp_request *request, const struct
 		acp_answer_plan(a, request, order->decision != DECISION_DECLINE, out);
 		return 0;
 	default:
-		return acp_answer_question(a, request, order, out);
+		return acp_answer_question(request, order, out);
 	}
 }
 

@@ -235,6 +235,8 @@ bool acp_has_room(const struct acp *a, size_t more)
 {
 	size_t cost = more + cost_of(fields, a);
 
+	for (int64_t i = 0; i < a->rpc.call_count; i++)
+		cost += state_cost(a->rpc.calls[i].note);
 	for (size_t i = 0; i < LIST_COUNT; i++)
 		for (int64_t row = 0; row < *count_of(a, &lists[i]); row++)
 			cost += cost_of(lists[i].fields, row_of(a, &lists[i], row));

@@ -191,7 +191,8 @@ static struct acp_tool *upsert(struct acp *a, int64_t speaker, const json_t *upd
 	before = tool->status;
 	update = with_held(tool, update, out->arena);
 	take_status(tool, json_member_str(update, "status"));
-	if (kind != KIND_NONE)
+	/* What once was a command is judged as one, whatever it is called later. */
+	if (kind != KIND_NONE && tool->kind != KIND_EXECUTE)
 		tool->kind = kind;
 	tool->is_mcp |= acp_is_mcp(a, update, &is_ours);
 	tool->is_ours |= is_ours;

@@ -131,11 +131,10 @@ static void cancel_session(struct acp *a, struct agent_out *out)
 	rpc_end(&line);
 }
 
-void acp_steered(struct acp *a, const struct rpc_message *m, int64_t now, struct agent_out *out)
+void acp_steered(struct acp *a, const struct rpc_message *m, struct agent_out *out)
 {
 	struct agent_event *event;
 
-	(void)now;
 	if (m->kind == RPC_ERROR) {
 		event = agent_out_event(out, EVENT_ORDER_REFUSED);
 		event->key = m->call.note;

@@ -3,8 +3,6 @@
 
 #include "providers/state.h"
 
-#include <strings.h>
-
 /* ---- items ---- */
 
 void acp_show_item(struct agent_out *out, enum agent_item_kind kind, struct str key, struct str parent,
@@ -137,7 +135,7 @@ static void told_mode(struct acp *a, const json_t *update, struct agent_out *out
 	if (mode.n == 0 || mode.n > LIMIT_AGENT_ID_BYTES || str_eq(mode, a->mode) || !acp_has_room(a, state_cost(mode)))
 		return;
 	state_text(&a->mode, mode);
-	if (a->is_replaying)
+	if (a->phase < ACP_READY) /* history, or what was just asked for */
 		return;
 	buf_init(&body, out->arena, SIZE_MAX);
 	json_writer_init(&w, &body);
@@ -248,6 +246,18 @@ static void told_turn(struct acp *a, int64_t speaker, struct str kind, const jso
 	}
 }
 
+/* Whether it makes a sub-agent of whoever says it. */
+static bool is_of_turn(struct str kind)
+{
+	static const char *const kinds[] = {"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan",
+		"notice", "compaction_update"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (str_eq(kind, str_of(kinds[i])))
+			return true;
+	return false;
+}
+
 /* After a turn only the late end of one of its tools counts. */
 static void told_late(struct acp *a, struct str session, struct str kind, const json_t *update, struct agent_out *out)
 {
@@ -276,6 +286,8 @@ void acp_update(struct acp *a, const json_t *params, int64_t now, struct agent_o
 	if (a->phase == ACP_READY)
 		told_late(a, session, kind, update, out);
 	if (a->phase != ACP_RUNNING)
+		return;
+	if (!is_of_turn(kind))
 		return;
 	speaker = acp_speaker_of(a, session, out);
 	if (speaker >= 0)

@@ -1,8 +1,6 @@
 /* Tokens: every agent counts its own way. */
 #include "providers/acp/acp.h"
 
-#include <math.h>
-
 static int64_t number(const json_t *from, const char *name)
 {
 	const json_t *value = json_object_get(from, name);
@@ -60,7 +58,7 @@ void acp_gauge(struct acp *a, const json_t *update, struct agent_out *out)
 	struct agent_event *event;
 
 	if (str_eq(json_member_str(cost, "currency"), STR("USD")) && amount >= 0 && amount < 1e9) {
-		a->cost = llround(amount * 1e6); /* of the whole session so far */
+		a->cost = (int64_t)(amount * 1e6 + 0.5); /* of the whole session so far */
 		a->has_cost = true;
 	}
 	if (number(update, "used") < 0 && number(update, "size") < 0)
