@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include "base/limits.h"
+#include "agents/agents.h"
 #include "store/store.h"
 
 #include <linux/magic.h>
@@ -44,13 +45,13 @@ static void check_kernel(struct doctor *doctor)
 {
 	struct utsname name;
 	struct statfs fs;
-	long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+	int landlock = agents_can_confine();
 	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
 	if (uname(&name) == 0)
 		doctor_say(doctor, FINDING_OK, "kernel", "%s %s", name.sysname, name.release);
 	if (landlock > 0)
-		doctor_say(doctor, FINDING_OK, "landlock", "version %ld of its interface", landlock);
+		doctor_say(doctor, FINDING_OK, "landlock", "version %d of its interface", landlock);
 	else
 		doctor_say(doctor, FINDING_NOTE, "landlock",
 			"not offered: an agent cannot be held read-only by the kernel");
