@@ -254,11 +254,31 @@ static struct str last_words(const struct agent_exit *exit, struct arena *arena)
 	return str_printf(arena, "%s%.*s. Its last words: %.*s", before, STRF(how), STRF(tail));
 }
 
+struct exit_cause {
+	const char *cause;
+	enum provider_failure_code code;
+};
+
+/* What of the causes of the attempt host is more than an end of the process. */
+static const struct exit_cause exit_causes[] = {
+	{"deadline", CODE_timeout},
+	{"line_too_long", CODE_protocol_violation},
+	{"spawn_failed", CODE_spawn_failed},
+	{"start_timeout", CODE_start_timeout},
+};
+
+static enum provider_failure_code code_of_exit(const struct agent_exit *exit)
+{
+	for (size_t i = 0; i < sizeof(exit_causes) / sizeof(exit_causes[0]); i++)
+		if (str_eq(exit->cause, str_of(exit_causes[i].cause)))
+			return exit_causes[i].code;
+	return exit->is_stdout_only ? CODE_stdout_closed : CODE_process_exit;
+}
+
 void acp_exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct acp *a = (struct acp *)agent;
-	struct agent_failure failure = agent_failure_of(exit->is_stdout_only ? CODE_stdout_closed : CODE_process_exit,
-		last_words(exit, out->arena));
+	struct agent_failure failure = agent_failure_of(code_of_exit(exit), last_words(exit, out->arena));
 
 	if (a->phase == ACP_OVER)
 		return;

@@ -302,6 +302,7 @@ static void ended(struct agent *agent, const struct record *record, struct agent
 	struct agent_exit exit = {.code = (int)json_integer_value(json_object_get(record->json, "code")),
 		.signal = (int)json_integer_value(json_object_get(record->json, "signal")),
 		.is_stdout_only = json_is_true(json_object_get(record->json, "stdoutOnly")),
+		.cause = json_member_str(record->json, "cause"),
 		.stderr_tail = json_member_str(record->json, "stderr")};
 
 	agent->driver->exited(agent, &exit, out);
