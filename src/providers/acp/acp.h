@@ -144,6 +144,8 @@ void acp_line(struct agent *agent, struct str line, int64_t now, struct agent_ou
 void acp_exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out);
 int64_t acp_due(const struct agent *agent);
 void acp_tick(struct agent *agent, int64_t now, struct agent_out *out);
+/* The session is of no use from here on: orders that wait for the agent are refused. */
+void acp_over(struct acp *a, struct agent_out *out);
 void acp_refuse_order(struct agent_out *out, struct str key, enum provider_failure_code code, const char *why);
 
 /* ---- state.c ---- */

@@ -79,6 +79,20 @@ void acp_refuse_order(struct agent_out *out, struct str key, enum provider_failu
 	event->failure = agent_failure_of(code, str_of(why));
 }
 
+void acp_over(struct acp *a, struct agent_out *out)
+{
+	static const char why[] = "The session of the agent has ended.";
+	struct rpc_call call;
+
+	while (rpc_expire(&a->rpc, INT64_MAX, out->arena, &call))
+		if (call.method == CALL_STEER)
+			acp_refuse_order(out, call.note, CODE_connection_lost, why);
+	if (a->select_key.p != NULL)
+		acp_refuse_order(out, a->select_key, CODE_connection_lost, why);
+	state_text(&a->select_key, STR_NONE);
+	a->phase = ACP_OVER;
+}
+
 static void order_close(struct acp *a, struct agent_out *out)
 {
 	struct rpc_line line;
@@ -96,7 +110,7 @@ static void order_close(struct acp *a, struct agent_out *out)
 		jw_kstr(w, "sessionId", a->session);
 		rpc_end(&line);
 	}
-	a->phase = ACP_OVER;
+	acp_over(a, out);
 	out->ends_stdin = true;
 }
 
@@ -143,7 +157,7 @@ static void give_up(struct acp *a, struct agent_failure failure, struct agent_ou
 	}
 	if (a->phase == ACP_RUNNING)
 		acp_end_turn(a, AGENT_FAILED, &failure, !acp_can_come_back(a), out);
-	a->phase = ACP_OVER;
+	acp_over(a, out);
 	event = agent_out_event(out, EVENT_BROKEN);
 	event->failure = failure;
 }
@@ -240,11 +254,31 @@ static struct str last_words(const struct agent_exit *exit, struct arena *arena)
 	return str_printf(arena, "%s%.*s. Its last words: %.*s", before, STRF(how), STRF(tail));
 }
 
+struct exit_cause {
+	const char *cause;
+	enum provider_failure_code code;
+};
+
+/* What of the causes of the attempt host is more than an end of the process. */
+static const struct exit_cause exit_causes[] = {
+	{"deadline", CODE_timeout},
+	{"line_too_long", CODE_protocol_violation},
+	{"spawn_failed", CODE_spawn_failed},
+	{"start_timeout", CODE_start_timeout},
+};
+
+static enum provider_failure_code code_of_exit(const struct agent_exit *exit)
+{
+	for (size_t i = 0; i < sizeof(exit_causes) / sizeof(exit_causes[0]); i++)
+		if (str_eq(exit->cause, str_of(exit_causes[i].cause)))
+			return exit_causes[i].code;
+	return exit->is_stdout_only ? CODE_stdout_closed : CODE_process_exit;
+}
+
 void acp_exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct acp *a = (struct acp *)agent;
-	struct agent_failure failure = agent_failure_of(exit->is_stdout_only ? CODE_stdout_closed : CODE_process_exit,
-		last_words(exit, out->arena));
+	struct agent_failure failure = agent_failure_of(code_of_exit(exit), last_words(exit, out->arena));
 
 	if (a->phase == ACP_OVER)
 		return;
@@ -342,7 +376,7 @@ void acp_tick(struct agent *agent, int64_t now, struct agent_out *out)
 		out->kills = true;
 		acp_end_turn(a, a->is_stalled ? AGENT_FAILED : AGENT_INTERRUPTED, a->is_stalled ? stalled(&failure) : NULL,
 			!acp_can_come_back(a), out);
-		a->phase = ACP_OVER;
+		acp_over(a, out);
 		return;
 	}
 	tick_silence(a, now, out);

@@ -6,7 +6,7 @@
 void acp_open_failed(struct acp *a, struct agent_failure failure, struct agent_out *out)
 {
 	agent_out_event(out, EVENT_OPEN_FAILED)->failure = failure;
-	a->phase = ACP_OVER;
+	acp_over(a, out);
 }
 
 /* ---- what is sent ---- */

@@ -438,15 +438,17 @@ void acp_set_failed(struct acp *a, struct str what, struct agent_failure failure
 
 void acp_order_select(struct acp *a, const struct agent_order *order, int64_t now, struct agent_out *out)
 {
-	if (a->phase != ACP_READY || a->select_key.p != NULL || rpc_waiting(&a->rpc, CALL_SET) > 0) {
-		acp_refuse_order(out, order->key, CODE_invalid_request, "A turn runs, or another selection waits for the agent.");
+	if (a->phase != ACP_READY || a->select_key.p != NULL || rpc_waiting(&a->rpc, CALL_SET) > 0 || order->key.n == 0 ||
+		order->key.n > LIMIT_AGENT_ID_BYTES) {
+		acp_refuse_order(out, order->key, CODE_invalid_request,
+			"A turn runs, or another selection waits for the agent, or the order has no key.");
 		return;
 	}
 	a->runtime_before = a->runtime;
 	a->interaction_before = a->interaction;
 	a->runtime = order->runtime;
 	a->interaction = order->interaction;
-	state_text(&a->select_key, order->key.p == NULL ? STR("") : order->key);
+	state_text(&a->select_key, order->key);
 	if (acp_set_modes(a, now, out) != 0 || acp_set_model(a, order->model, order->model_options, now, out) != 0) {
 		refuse_select(a,
 			agent_failure_of(CODE_unknown_model, STR("The agent has no such model, or lets nobody choose one.")), out);

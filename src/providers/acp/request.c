@@ -146,6 +146,12 @@ void acp_request_withdrawn(struct acp *a, const json_t *params, struct agent_out
 
 static int answer(struct acp *a, const struct acp_request *request, const struct agent_order *order, struct agent_out *out)
 {
+	bool decides = request->form == FORM_PERMISSION || request->form == FORM_GROK_PLAN || request->form == FORM_CURSOR_PLAN;
+
+	if (decides && order->answers != NULL) {
+		acp_refuse_order(out, order->key, CODE_invalid_request, "The question wants a decision, not answers.");
+		return -1;
+	}
 	switch ((enum acp_form)request->form) {
 	case FORM_PERMISSION:
 		acp_answer_permission(a, request, order->decision, out);

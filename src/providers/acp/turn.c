@@ -179,7 +179,6 @@ static void end_speakers(struct acp *a, enum agent_status status, struct agent_o
 void acp_end_turn(struct acp *a, enum agent_status status, const struct agent_failure *failure, bool is_broken,
 	struct agent_out *out)
 {
-	struct rpc_call call;
 	struct agent_event *event;
 
 	acp_cancel_requests(a, out);
@@ -192,10 +191,6 @@ void acp_end_turn(struct acp *a, enum agent_status status, const struct agent_fa
 		event->failure = *failure;
 	a->phase = ACP_READY;
 	a->cancel_due = 0;
-	/* A prompt that was given up is answered to nobody. */
-	while (rpc_waiting(&a->rpc, CALL_PROMPT) > 0 && rpc_expire(&a->rpc, INT64_MAX, out->arena, &call))
-		if (call.method == CALL_STEER)
-			acp_refuse_order(out, call.note, CODE_invalid_request, "The turn ended before the message reached it.");
 }
 
 static void tell_usage(const struct agent_usage *usage, struct agent_out *out)
@@ -282,7 +277,7 @@ static void end_interrupted(struct acp *a, struct agent_out *out)
 	if (a->profile->outlives_cancel) {
 		/* What it started may still run; the session is resumed in a new process. */
 		out->kills = true;
-		a->phase = ACP_OVER;
+		acp_over(a, out);
 	}
 }
 

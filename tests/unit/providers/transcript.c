@@ -302,6 +302,7 @@ static void ended(struct agent *agent, const struct record *record, struct agent
 	struct agent_exit exit = {.code = (int)json_integer_value(json_object_get(record->json, "code")),
 		.signal = (int)json_integer_value(json_object_get(record->json, "signal")),
 		.is_stdout_only = json_is_true(json_object_get(record->json, "stdoutOnly")),
+		.cause = json_member_str(record->json, "cause"),
 		.stderr_tail = json_member_str(record->json, "stderr")};
 
 	agent->driver->exited(agent, &exit, out);
@@ -436,12 +437,21 @@ static void check(const struct transcript *t, size_t at, const struct agent_out 
 	for (const struct agent_line *line = out->lines; line != NULL; line = line->next) {
 		json_t *json = parse(t, line->text, t->records[at].row);
 
+		if (line->has_secret)
+			json_object_set_new(json, "secret", json_true());
 		compare(&lines, json, t->records[at].row, problem);
 		json_decref(json);
 	}
 	for (const struct agent_event *event = out->events; event != NULL; event = event->next) {
 		json_t *json = event_json(event);
 
+		compare(&events, json, t->records[at].row, problem);
+		json_decref(json);
+	}
+	if (out->kills || out->ends_stdin) {
+		json_t *json = json_object();
+
+		put(json, "event", out->kills ? STR("kills") : STR("ends-stdin"));
 		compare(&events, json, t->records[at].row, problem);
 		json_decref(json);
 	}

@@ -10,6 +10,9 @@
  *   > {…}                       the driver writes a line that has these members
  *   = {"event":…}               the driver tells an event that has these members
  *
+ * A line in which the secret is to be put has the member "secret"; the end of stdin and the call for the ladder are told
+ * as the events ends-stdin and kills, behind the others.
+ *
  * All that the driver writes and tells must be expected, each kind in its order. */
 #ifndef TESTS_TRANSCRIPT_H
 #define TESTS_TRANSCRIPT_H
