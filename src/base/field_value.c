@@ -67,11 +67,11 @@ static void read_text(struct reading *r, const struct field *field, int64_t max,
 	} else if ((field->flags & NOT_BLANK) && str_is_blank(text)) {
 		(void)fail_field(r->f, path, received, "must not be blank");
 	} else if (max > 0 && (int64_t)size > max) {
-		(void)fail_field(r->f, path, received, "is longer than %lld characters (actual %zu)",
-			(long long)max, size);
+		(void)fail_field(r->f, path, received, "is longer than %lld character%s (actual %zu)",
+			(long long)max, plural(max), size);
 	} else if ((int64_t)size < field->min && field->kind == FIELD_STR) {
-		(void)fail_field(r->f, path, received, "is shorter than %lld characters",
-			(long long)field->min);
+		(void)fail_field(r->f, path, received, "is shorter than %lld character%s",
+			(long long)field->min, plural(field->min));
 	} else if (field->legal != NULL && !field->legal(text)) {
 		(void)fail_field(r->f, path, STR_NONE, "must be %s",
 			field->syntax != NULL ? field->syntax : "legal");
@@ -259,11 +259,11 @@ json_t *value_array(struct reading *r, const struct field *field, struct str pat
 		return NULL;
 	}
 	if ((int64_t)json_array_size(array) < field->min) {
-		(void)fail_field(r->f, path, STR_NONE, "must have at least %lld entries, has %zu",
-			(long long)field->min, json_array_size(array));
+		(void)fail_field(r->f, path, STR_NONE, "must have at least %lld %s, has %zu",
+			(long long)field->min, field->min == 1 ? "entry" : "entries", json_array_size(array));
 	} else if (field->max > 0 && (int64_t)json_array_size(array) > field->max) {
-		(void)fail_field(r->f, path, STR_NONE, "must have at most %lld entries, has %zu",
-			(long long)field->max, json_array_size(array));
+		(void)fail_field(r->f, path, STR_NONE, "must have at most %lld %s, has %zu",
+			(long long)field->max, field->max == 1 ? "entry" : "entries", json_array_size(array));
 	} else {
 		return array;
 	}

@@ -40,6 +40,8 @@ const char *json_type_name(const json_t *value);
 struct str json_received(struct arena *arena, const json_t *value);
 /* Sorted keys, no blanks: equal values have equal text. Used for fingerprints. */
 struct str json_canonical(struct arena *arena, const json_t *value);
+/* The same with keys in their order: a text that json_writer wrote comes out as it was. */
+struct str json_compact(struct arena *arena, const json_t *value);
 
 /* ---- writing ---- */
 

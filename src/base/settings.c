@@ -27,6 +27,8 @@ struct value {
 };
 
 struct settings {
+	const char *file;
+	const struct yaml *providers; /* as written; NULL: no such section */
 	struct value values[SETTING_COUNT];
 };
 
@@ -162,6 +164,43 @@ static int set_node(struct loading *l, enum setting setting, const struct yaml *
 	return 0;
 }
 
+/* ---- the environment ---- */
+
+/* Read, but no settings. DAIS_TOKEN is read by clients that were set up with the text of `dais init`. */
+static const char *const other_variables[] = {"DAIS_CONFIG", "DAIS_SEAT_TOKEN", "DAIS_STATE_DIR", "DAIS_TOKEN"};
+
+#define OTHER_COUNT (sizeof(other_variables) / sizeof(other_variables[0]))
+
+static const char *variable_at(size_t i)
+{
+	return i < SETTING_COUNT ? setting_table[i].env : other_variables[i - SETTING_COUNT];
+}
+
+/* A name cut short, like DAIS_STATE, is nearer than one spelt otherwise. */
+static size_t distance_of(struct str name, struct str known)
+{
+	return str_starts(known, name) ? known.n > name.n : 1 + str_distance(name, known, 64);
+}
+
+void settings_unknown_env(struct arena *arena,
+	void (*found)(void *context, const char *name, const char *nearest), void *context)
+{
+	for (char **entry = environ; *entry != NULL; entry++) {
+		struct str name = {*entry, strcspn(*entry, "=")};
+		const char *near = variable_at(0);
+
+		if (!str_starts(name, STR("DAIS_")))
+			continue;
+		for (size_t i = 1; i < SETTING_COUNT + OTHER_COUNT; i++)
+			if (distance_of(name, str_of(variable_at(i))) < distance_of(name, str_of(near)))
+				near = variable_at(i);
+		if (distance_of(name, str_of(near)) > 0)
+			found(context, arena_copy(arena, name.p, name.n), near);
+	}
+}
+
+/* ---- the file ---- */
+
 static const char *nearest(struct str key)
 {
 	const char *best = NULL;
@@ -188,6 +227,10 @@ static int read_map(struct loading *l, const struct yaml *map, struct str prefix
 		bool is_section = false;
 		int found = -1;
 
+		if (prefix.n == 0 && str_eq(key, STR("providers"))) {
+			l->settings->providers = entry->value;
+			continue;
+		}
 		for (int s = 0; s < SETTING_COUNT; s++) {
 			if (str_eq(key, str_of(setting_table[s].key)))
 				found = s;
@@ -270,6 +313,7 @@ int settings_load(struct arena *arena, const char *file, bool file_required, con
 	const char *slash = file == NULL ? NULL : strrchr(file, '/');
 
 	l.settings = ARENA_NEW(arena, struct settings);
+	l.settings->file = file == NULL ? "" : arena_copy(arena, file, strlen(file));
 	if (slash != NULL)
 		l.dir = (struct str){file, (size_t)(slash - file)};
 	for (int s = 0; s < SETTING_COUNT; s++)
@@ -289,6 +333,16 @@ int settings_load(struct arena *arena, const char *file, bool file_required, con
 		return -1;
 	*out = l.settings;
 	return 0;
+}
+
+const struct yaml *settings_providers(const struct settings *settings)
+{
+	return settings->providers;
+}
+
+const char *settings_file(const struct settings *settings)
+{
+	return settings->file;
 }
 
 struct str settings_text(const struct settings *settings, enum setting setting)

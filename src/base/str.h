@@ -63,6 +63,12 @@ struct buf {
 	bool overflow;
 };
 
+/* The ending of a counted noun: "%zu item%s". */
+static inline const char *plural(int64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* a and b, one after the other. */
 struct str str_join(struct arena *arena, struct str a, struct str b);
 

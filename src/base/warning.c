@@ -37,7 +37,8 @@ static void write_omitted(size_t omitted, struct json_writer *w)
 {
 	char message[80];
 
-	(void)snprintf(message, sizeof(message), "There are %zu more warnings; correct these first.", omitted);
+	(void)snprintf(message, sizeof(message), "There %s %zu more warning%s; correct these first.",
+		omitted == 1 ? "is" : "are", omitted, plural((int64_t)omitted));
 	jw_object_begin(w);
 	jw_ktext(w, "code", "more");
 	jw_ktext(w, "message", message);

@@ -178,6 +178,13 @@ static void check_server(struct doctor *doctor)
 			STRF(f.message));
 }
 
+/* ---- the environment ---- */
+
+static void found_unknown(void *context, const char *name, const char *nearest)
+{
+	doctor_say(context, FINDING_NOTE, "environment", "%s is not known and is ignored; the nearest name is %s", name, nearest);
+}
+
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
 	struct doctor doctor = {.cli = cli};
@@ -200,6 +207,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	check_state(&doctor);
 	check_database(&doctor, state_database(cli->arena, cli->state_dir, settings_text(settings, SETTING_STORE)));
 	check_server(&doctor);
+	settings_unknown_env(cli->arena, found_unknown, &doctor);
 	machine_check(&doctor);
 	if (json) {
 		json_auto_t *report = json_pack("{s:b, s:i, s:o}", "ok", doctor.problems == 0, "problems",

@@ -119,6 +119,6 @@ int cmd_import(struct cli *cli, int argc, char **argv)
 	buf_finish(&reading.bytes);
 	if (rc != 0)
 		return cli_fail(cli, &f);
-	(void)fprintf(stderr, "dais: %lld rows imported.\n", (long long)source.rows);
+	(void)fprintf(stderr, "dais: %lld row%s imported.\n", (long long)source.rows, plural(source.rows));
 	return 0;
 }

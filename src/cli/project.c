@@ -284,17 +284,19 @@ static int run_remove(struct cli *cli, void *input, struct failure *f)
 {
 	const struct asking *asking = input;
 	json_auto_t *results = NULL;
+	int64_t deleted;
 
 	if (call(cli, "items_write",
 		    json_pack("{s:[{s:s, s:s, s:s, s:b}]}", "ops", "op", "delete", "itemId", asking->words.argument,
 			    "confirmTitle", asking->confirm, "recursive", 1),
 		    &results, f) != 0)
 		return -1;
+	deleted = json_integer_value(json_object_get(json_array_get(results, 0), "deleted"));
 	if (asking->json)
 		print_json(json_array_get(results, 0));
 	else
-		(void)fprintf(stderr, "dais: %lld items are deleted; nothing in the directory was touched.\n",
-			(long long)json_integer_value(json_object_get(json_array_get(results, 0), "deleted")));
+		(void)fprintf(stderr, "dais: %lld item%s deleted; nothing in the directory was touched.\n",
+			(long long)deleted, plural(deleted));
 	return 0;
 }
 

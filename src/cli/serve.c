@@ -67,6 +67,13 @@ static struct argp_option *options_of(struct cli *cli)
 	return options;
 }
 
+static void warn_unknown(void *context, const char *name, const char *nearest)
+{
+	(void)context;
+	log_line(LOG_WARN, "server", "an environment variable is not known and was ignored", {"variable", LOG_TEXT(name)},
+		{"nearest", LOG_TEXT(nearest)});
+}
+
 static int print_config(struct cli *cli, const struct settings *settings)
 {
 	struct buf out;
@@ -134,6 +141,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
 		return 64;
 	if (cli_settings(cli, &settings, &f) != 0)
 		return cli_fail(cli, &f);
+	settings_unknown_env(cli->arena, warn_unknown, NULL);
 	if (serving.print_config)
 		return print_config(cli, settings);
 	set_limits();

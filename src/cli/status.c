@@ -12,6 +12,7 @@ static void print_projects(struct cli *cli, const json_t *status)
 {
 	static const char *const roles[] = {"queue", "work", "review", "blocked", "terminal"};
 	const json_t *projects = json_object_get(status, "projects");
+	int64_t older = number(status, "projectCount") - (int64_t)json_array_size(projects);
 	size_t width = term_width();
 	size_t title = width < 70 ? 20 : width - 50 > 50 ? 50 : width - 50;
 	size_t i;
@@ -38,9 +39,8 @@ static void print_projects(struct cli *cli, const json_t *status)
 		}
 		(void)putchar('\n');
 	}
-	if (number(status, "projectCount") > (int64_t)json_array_size(projects))
-		(void)printf("… and %lld older ones\n",
-			(long long)(number(status, "projectCount") - (int64_t)json_array_size(projects)));
+	if (older > 0)
+		(void)printf("… and %lld older one%s\n", (long long)older, plural(older));
 }
 
 static void print_status(struct cli *cli, const json_t *status)

@@ -148,7 +148,7 @@ const char *term_bytes(struct arena *arena, int64_t bytes)
 	size_t unit = 0;
 
 	if (bytes < 1000)
-		return arena_printf(arena, "%lld bytes", (long long)bytes);
+		return arena_printf(arena, "%lld byte%s", (long long)bytes, plural(bytes));
 	value /= 1000;
 	while (value >= 999.5 && unit < 4) {
 		value /= 1000;

@@ -118,7 +118,9 @@ enum agent_order_kind {
 	ORDER_STEER,	 /* text, into the turn that runs */
 	ORDER_INTERRUPT, /* the turn that runs; again: nothing happens */
 	ORDER_ANSWER,	 /* request, decision or answers */
-	ORDER_SELECT,	 /* model, options, modes for the next turn; only between turns, only if the caps allow */
+	/* Model, options, modes for the next turn; only between turns, only if the caps allow. Answered by EVENT_SELECTED or
+	 * EVENT_ORDER_REFUSED, and no turn is ordered before that: a driver keeps no prompt back. */
+	ORDER_SELECT,
 	ORDER_CLOSE,	 /* end in an orderly way: the last one */
 };
 
@@ -159,7 +161,7 @@ enum agent_item_kind {
 	ITEM_TEXT,	  /* assistant text: `delta` is appended */
 	ITEM_REASONING,	  /* the same */
 	ITEM_COMMAND,	  /* body: input, output?, exitCode? */
-	ITEM_FILE_CHANGE, /* body: fileName, additions?, deletions?, diffStr?, oldStr?, newStr? */
+	ITEM_FILE_CHANGE, /* body: fileName, additions?, deletions?, diffStr?, oldStr?, newStr?; files? [{fileName,oldStr?,newStr?}] of several */
 	ITEM_FILE_SEARCH, /* body: pattern?, results? */
 	ITEM_WEB_SEARCH,  /* body: patterns?, results? */
 	ITEM_TOOL,	  /* body: toolName, input, output? */
@@ -183,8 +185,9 @@ struct agent_usage {
 };
 
 enum agent_event_kind {
-	EVENT_OPENED,	     /* native, is_resumed, caps, models, program_version */
+	EVENT_OPENED,	     /* native, is_resumed, caps, program_version */
 	EVENT_OPEN_FAILED,   /* failure; the session is of no use */
+	EVENT_MODELS,	     /* models: what can be selected now; before EVENT_OPENED, and whenever the list changes */
 	EVENT_TURN_STARTED,  /* native: id of the turn, absent where the program has none */
 	EVENT_ITEM,	     /* item: created or changed; key is the program's own id where it has one, and unique in the session */
 	EVENT_REQUEST,	     /* request: the program waits for a person */
@@ -192,8 +195,9 @@ enum agent_event_kind {
 	EVENT_USAGE,	     /* usage, once for each turn before its end, and whenever the gauge of the context moves */
 	EVENT_TITLE,	     /* text: the program's own title of the conversation */
 	EVENT_BACKGROUND,    /* body: JSON array [{taskId,description?,taskType?}]: work that goes on between turns */
-	EVENT_MODE,	     /* body {"mode"}: the program changed its own mode */
+	EVENT_MODE,	     /* body {"mode"?,"interaction"?}: the program's own mode changed; "interaction":"default": planning ended */
 	EVENT_STEERED,	     /* key of the order: the message is in the turn */
+	EVENT_SELECTED,	     /* key of ORDER_SELECT: it holds; a turn may be ordered again */
 	EVENT_ORDER_REFUSED, /* key, failure: nothing came of it */
 	EVENT_TURN_ENDED,    /* status COMPLETED, FAILED (failure), INTERRUPTED or CANCELLED; is_broken; text: final answer if the program names one */
 	EVENT_BROKEN,	     /* failure: the session must be ended now (a line too long, no protocol) */
@@ -206,14 +210,18 @@ struct agent_item {
 	enum agent_status status;
 	struct str title; /* absent: unchanged */
 	struct str delta; /* ITEM_TEXT, ITEM_REASONING: what is new; absent: nothing */
-	struct str body;  /* JSON object, whole; absent: unchanged */
+	/* JSON object: its members replace those of the same name, the others stay (ITEM_TODO: whole). So a driver keeps no
+	 * output of the program in its state. Absent: unchanged. */
+	struct str body;
 };
 
 struct agent_request {
 	struct str key; /* unique in the session */
 	enum agent_request_kind kind;
 	struct str item;   /* key of the item it is about, or absent */
-	struct str prompt; /* JSON object for people: {"title","detail"?,"options"?,"questions"?[{id,text,options?,multiple?}]} */
+	/* JSON object for people: {"title","detail"?,"options"?[{"name","kind"}],"questions"?[{"id","text","header"?,
+	 * "options"?[{"value","label","description"?}],"multiple"?}]}. An answer holds values, or labels, or free text. */
+	struct str prompt;
 };
 
 struct agent_event {
@@ -255,6 +263,7 @@ struct agent_exit {
 	int code;	/* -1: killed by `signal` */
 	int signal;
 	bool is_stdout_only; /* the process lives, but its stdout is closed */
+	struct str cause; /* exited, stdout_closed, line_too_long, start_timeout, deadline, ended, spawn_failed, lost */
 	struct str stderr_tail;
 };
 

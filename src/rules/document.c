@@ -291,7 +291,8 @@ static int refused(const struct reading *r)
 
 	f->code = FAIL_CONFIG_INVALID;
 	if (r->file.p == NULL)
-		f->message = str_printf(f->arena, "Configuration has %zu error%s.", r->errors, r->errors == 1 ? "" : "s");
+		f->message = str_printf(f->arena, "Configuration has %zu error%s.", r->errors,
+			plural((int64_t)r->errors));
 	else
 		f->message = str_printf(f->arena, "%.*s:%u:%u: %.*s%s%.*s%s", STRF(r->file), r->first_at.line,
 			r->first_at.column, STRF(first->path), first->path.n > 0 ? ": " : "", STRF(first->reason),

@@ -67,6 +67,7 @@ static const struct route routes[] = {
 	{NULL, "/mcp", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
 	{NULL, "/mcp/work", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
 	{NULL, "/mcp/knowledge", false, false, ROUTE_MCP, PROFILE_KNOWLEDGE, NULL},
+	{NULL, "/mcp/threads", false, false, ROUTE_MCP, PROFILE_THREADS, NULL},
 	{NULL, "/mcp/director", false, false, ROUTE_MCP, PROFILE_DIRECTOR, NULL},
 	{"POST", "/api/v1/ops/", true, false, ROUTE_OPS, PROFILE_FULL, serve_ops},
 	{"GET", "/api/v1/health", false, true, ROUTE_PLAIN, PROFILE_FULL, serve_health},
@@ -447,6 +448,14 @@ static int redeem(struct tx *tx, void *arg, struct failure *f)
 	return sign_in_redeem(tx, redeeming->code, &redeeming->session, f);
 }
 
+/* Browsers name HTML; programs send nothing, or anything. */
+static bool accepts_page(struct http_exchange *x)
+{
+	struct str accept = http_header(x, "Accept", NULL);
+
+	return accept.p != NULL && memmem(accept.p, accept.n, "text/html", strlen("text/html")) != NULL;
+}
+
 static void serve_sign_in(struct server *server, struct http_exchange *x, struct visit *visit)
 {
 	struct arena *arena = http_arena(x);
@@ -459,7 +468,10 @@ static void serve_sign_in(struct server *server, struct http_exchange *x, struct
 	if (redeeming.code.n == 0)
 		redeeming.code = STR("-");
 	if (store_write(server->store, redeem, &redeeming, &actor_system, arena, &f) != 0) {
-		reply_failure(server, x, &f, visit->req_id);
+		if (f.code == FAIL_UNAUTHENTICATED && accepts_page(x))
+			page_link_ended(x, failure_info(f.code)->http_status);
+		else
+			reply_failure(server, x, &f, visit->req_id);
 		return;
 	}
 	fields[3] = (struct http_field){"Set-Cookie",

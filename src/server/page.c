@@ -16,6 +16,10 @@ static const char signed_out[] =
 	"<h1>dais</h1><p>The server is running. This browser is not signed in.</p>"
 	"<p>Open a fresh sign-in link with <code>dais open</code> on this machine.</p></body></html>";
 
+static const char link_ended[] =
+	"<h1>dais</h1><p>This sign-in link was used already, or has ended: each works once, for ten minutes.</p>"
+	"<p>Open a fresh one with <code>dais open</code> on the machine of the server.</p></body></html>";
+
 static const char signed_in[] =
 	"<h1>dais <span class=\"dim\" id=\"version\"></span></h1><p class=\"dim\" id=\"state\">connecting…</p>"
 	"<h2>Projects</h2><table><thead><tr><th>Project</th><th>Role</th><th class=\"n\">queue</th>"
@@ -45,11 +49,8 @@ static const char signed_in[] =
 	"'dependency.added','dependency.removed','run.opened','run.closed'])es.addEventListener(t,show);"
 	"</script></body></html>";
 
-void page_status(struct server *server, struct http_exchange *x, bool is_signed_in)
+static void reply_page(struct http_exchange *x, int status, struct str nonce, struct str page)
 {
-	struct arena *arena = http_arena(x);
-	struct str nonce = random_token(arena, 16);
-	const char *at = strstr(signed_in, "NONCE");
 	struct http_field fields[] = {
 		{"Content-Type", STR("text/html; charset=utf-8")},
 		{"Cache-Control", STR("no-store")},
@@ -57,11 +58,20 @@ void page_status(struct server *server, struct http_exchange *x, bool is_signed_
 		{"X-Frame-Options", STR("DENY")},
 		{"Referrer-Policy", STR("no-referrer")},
 		{"Content-Security-Policy",
-			str_printf(arena,
+			str_printf(http_arena(x),
 				"default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'nonce-%.*s'; "
 				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 				STRF(nonce))},
 	};
+
+	http_reply(x, status, fields, sizeof(fields) / sizeof(fields[0]), page);
+}
+
+void page_status(struct server *server, struct http_exchange *x, bool is_signed_in)
+{
+	struct arena *arena = http_arena(x);
+	struct str nonce = random_token(arena, 16);
+	const char *at = strstr(signed_in, "NONCE");
 	struct buf out;
 
 	(void)server;
@@ -74,5 +84,12 @@ void page_status(struct server *server, struct http_exchange *x, bool is_signed_
 	} else {
 		buf_add_str(&out, str_of(signed_out));
 	}
-	http_reply(x, 200, fields, sizeof(fields) / sizeof(fields[0]), buf_str(&out));
+	reply_page(x, 200, nonce, buf_str(&out));
+}
+
+void page_link_ended(struct http_exchange *x, int status)
+{
+	struct arena *arena = http_arena(x);
+
+	reply_page(x, status, random_token(arena, 16), str_join(arena, str_of(head), str_of(link_ended)));
 }

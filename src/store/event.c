@@ -46,10 +46,10 @@ const char *verification_name(enum verification verification)
 
 SQL(SQL_EVENT_ADD,
 	"INSERT INTO event (seq, id, at, type, root_n, item_n, entity_id, actor_n, verification, run_n, seat,"
-	" req_id, prev_seq, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
+	" req_id, prev_seq, thread_n, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)");
 
 static int add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_n, struct id entity,
-	int64_t prev_seq, struct str data, struct failure *f)
+	int64_t prev_seq, int64_t thread_n, struct str data, struct failure *f)
 {
 	struct store *store = tx->snapshot.store;
 	int64_t actor_n;
@@ -58,11 +58,11 @@ static int add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item
 	if (tx_actor(tx, &actor_n, f) != 0)
 		return -1;
 	id_generate(&id);
-	if (tx_run(tx, f, SQL_EVENT_ADD, "ibiiiobiiossos", store->next_seq, id, tx->snapshot.now,
+	if (tx_run(tx, f, SQL_EVENT_ADD, "ibiiiobiiossoos", store->next_seq, id, tx->snapshot.now,
 		    (int64_t)type, root_n, item_n == 0 ? NULL : &item_n, entity, actor_n,
 		    (int64_t)tx->actor->verification, tx->actor->run_n == 0 ? NULL : &tx->actor->run_n,
 		    tx->actor->seat, str_of(tx->actor->req_id), prev_seq == 0 ? NULL : &prev_seq,
-		    data.n == 0 ? STR("{}") : data) < 0)
+		    thread_n == 0 ? NULL : &thread_n, data.n == 0 ? STR("{}") : data) < 0)
 		return -1;
 	store->next_seq++;
 	return 0;
@@ -72,7 +72,7 @@ int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_
 	struct str data, struct failure *f)
 {
 	assert(type != EVENT_ITEM_TRANSITIONED);
-	return add(tx, type, root_n, item_n, entity, 0, data, f);
+	return add(tx, type, root_n, item_n, entity, 0, 0, data, f);
 }
 
 int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct id entity, int64_t *moved_seq,
@@ -80,10 +80,15 @@ int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct i
 {
 	int64_t seq = tx->snapshot.store->next_seq;
 
-	if (add(tx, EVENT_ITEM_TRANSITIONED, root_n, item_n, entity, *moved_seq, data, f) != 0)
+	if (add(tx, EVENT_ITEM_TRANSITIONED, root_n, item_n, entity, *moved_seq, 0, data, f) != 0)
 		return -1;
 	*moved_seq = seq;
 	return 0;
+}
+
+int event_add_thread(struct tx *tx, enum event_type type, int64_t thread_n, struct str data, struct failure *f)
+{
+	return add(tx, type, 0, 0, (struct id){0}, 0, thread_n, data, f);
 }
 
 SQL(SQL_PRINCIPAL_FIND, "SELECT n FROM principal WHERE id = $1");
@@ -104,7 +109,7 @@ int tx_principal(struct tx *tx, const struct actor *actor, int64_t *out, struct 
 		return -1;
 	if (*out != 0)
 		return 0;
-	if (tx_next(tx, SEQ_PRINCIPAL, out, f) != 0)
+	if (tx_next(tx, SEQ_principal, out, f) != 0)
 		return -1;
 	tx->snapshot.store->has_new_principals = true;
 	return tx_run(tx, f, SQL_PRINCIPAL_ADD, "isis", *out, actor->id, (int64_t)actor->kind,
@@ -152,35 +157,23 @@ int tx_actor(struct tx *tx, int64_t *out, struct failure *f)
 }
 
 /* Events outlive their item: the number of a deleted one is never given again. */
-SQL(SQL_MAX_ITEM,
+SQL(SQL_MAX_item,
 	"SELECT max(n) FROM (SELECT max(n) AS n FROM item UNION ALL"
 	" SELECT CAST(value AS BIGINT) AS n FROM meta WHERE key = 'retired_item') AS seen");
 SQL(SQL_RETIRE_ITEMS,
 	"INSERT INTO meta (key, value) VALUES ('retired_item', CAST($1 AS TEXT))"
 	" ON CONFLICT (key) DO UPDATE SET value = excluded.value");
-SQL(SQL_MAX_NOTE, "SELECT max(n) FROM note");
-SQL(SQL_MAX_DEP, "SELECT max(n) FROM dep");
-SQL(SQL_MAX_LEASE, "SELECT max(n) FROM lease");
-SQL(SQL_MAX_LEASE_HISTORY, "SELECT max(n) FROM lease_history");
-SQL(SQL_MAX_DOCUMENT, "SELECT max(n) FROM document");
-SQL(SQL_MAX_RUN, "SELECT max(n) FROM run");
-SQL(SQL_MAX_RUN_SEAT, "SELECT max(n) FROM run_seat");
-SQL(SQL_MAX_RUN_REPORT, "SELECT max(n) FROM run_report");
-SQL(SQL_MAX_PRINCIPAL, "SELECT max(n) FROM principal");
+#define SEQUENCE(table) SQL(SQL_MAX_##table, "SELECT max(n) FROM " #table);
+#include "store/sequence.def"
+#undef SEQUENCE
 
 int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure *f)
 {
 	static const char *const newest[SEQ_COUNT] = {
-		[SEQ_ITEM] = SQL_MAX_ITEM,
-		[SEQ_NOTE] = SQL_MAX_NOTE,
-		[SEQ_DEP] = SQL_MAX_DEP,
-		[SEQ_LEASE] = SQL_MAX_LEASE,
-		[SEQ_LEASE_HISTORY] = SQL_MAX_LEASE_HISTORY,
-		[SEQ_DOCUMENT] = SQL_MAX_DOCUMENT,
-		[SEQ_RUN] = SQL_MAX_RUN,
-		[SEQ_RUN_SEAT] = SQL_MAX_RUN_SEAT,
-		[SEQ_RUN_REPORT] = SQL_MAX_RUN_REPORT,
-		[SEQ_PRINCIPAL] = SQL_MAX_PRINCIPAL,
+		[SEQ_item] = SQL_MAX_item,
+#define SEQUENCE(table) [SEQ_##table] = SQL_MAX_##table,
+#include "store/sequence.def"
+#undef SEQUENCE
 	};
 	int64_t *last = &tx->snapshot.store->sequences[sequence];
 
@@ -193,9 +186,9 @@ int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure 
 
 int tx_retire_items(struct tx *tx, struct failure *f)
 {
-	int64_t *last = &tx->snapshot.store->sequences[SEQ_ITEM];
+	int64_t *last = &tx->snapshot.store->sequences[SEQ_item];
 
-	if (*last == 0 && query_int(&tx->snapshot, last, f, SQL_MAX_ITEM, "") < 0)
+	if (*last == 0 && query_int(&tx->snapshot, last, f, SQL_MAX_item, "") < 0)
 		return -1;
 	return tx_run(tx, f, SQL_RETIRE_ITEMS, "i", *last) < 0 ? -1 : 0;
 }

@@ -210,38 +210,39 @@ void sql_id(struct sql *sql, struct id value)
 		(struct str){arena_copy(sql->arena, value.b, sizeof(value.b)), sizeof(value.b)};
 }
 
+static void bind_params(struct stmt *stmt, bool copies, const struct sql_param *params, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const struct sql_param *p = &params[i];
+
+		if (p->type == 'i')
+			stmt_bind_int(stmt, i + 1, p->number);
+		else if (p->type == 's')
+			stmt_bind_text(stmt, i + 1, p->text, copies);
+		else if (p->type == 'n')
+			stmt_bind_text(stmt, i + 1, STR_NONE, false);
+		else
+			stmt_bind_bytes(stmt, i + 1, p->text, copies);
+	}
+	assert(count == stmt_parameters(stmt));
+}
+
 int query_sql(struct snapshot *s, struct query *q, struct failure *f, const struct sql *sql)
 {
 	q->snapshot = s;
 	q->stmt = prepare(s->db, str_z(s->arena, buf_str(&sql->text)), f);
 	if (q->stmt == NULL)
 		return -1;
-	for (int i = 0; i < sql->count; i++) {
-		const struct sql_param *p = &sql->params[i];
-
-		if (p->type == 'i')
-			stmt_bind_int(q->stmt, i + 1, p->number);
-		else if (p->type == 's')
-			stmt_bind_text(q->stmt, i + 1, p->text, true);
-		else
-			stmt_bind_bytes(q->stmt, i + 1, p->text, true);
-	}
-	assert(sql->count == stmt_parameters(q->stmt));
+	bind_params(q->stmt, true, sql->params, sql->count);
 	return 0;
 }
 
-int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...)
+/* Rows changed, or -1; the statement is given back. */
+static int64_t run_all(struct tx *tx, struct stmt *stmt, const char *sql, struct failure *f)
 {
 	struct db *db = tx->snapshot.db;
-	struct stmt *stmt = prepare(db, sql, f);
 	enum outcome outcome;
-	va_list args;
 
-	if (stmt == NULL)
-		return -1;
-	va_start(args, types);
-	bind_all(stmt, false, types, args);
-	va_end(args);
 	do {
 		outcome = stmt_step(stmt);
 	} while (outcome == DB_ROW);
@@ -249,4 +250,27 @@ int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *ty
 		(void)db_fail(db, outcome, sql, f);
 	stmt_release(stmt);
 	return outcome == DB_DONE ? db_changes(db) : -1;
+}
+
+int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...)
+{
+	struct stmt *stmt = prepare(tx->snapshot.db, sql, f);
+	va_list args;
+
+	if (stmt == NULL)
+		return -1;
+	va_start(args, types);
+	bind_all(stmt, false, types, args);
+	va_end(args);
+	return run_all(tx, stmt, sql, f);
+}
+
+int64_t tx_run_params(struct tx *tx, struct failure *f, const char *sql, const struct sql_param *params, int count)
+{
+	struct stmt *stmt = prepare(tx->snapshot.db, sql, f);
+
+	if (stmt == NULL)
+		return -1;
+	bind_params(stmt, false, params, count);
+	return run_all(tx, stmt, sql, f);
 }

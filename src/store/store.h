@@ -139,13 +139,18 @@ struct tx {
 
 /* Rows changed, or -1. */
 int64_t tx_run(struct tx *tx, struct failure *f, const char *sql, const char *types, ...);
+/* The same with parameters from a list: type i, s, x as above, n NULL. */
+int64_t tx_run_params(struct tx *tx, struct failure *f, const char *sql, const struct sql_param *params, int count);
 /* Fresh primary keys, cheap: the writer is alone. `table` names its sequence. */
 enum sequence {
-	SEQ_ITEM, SEQ_NOTE, SEQ_DEP, SEQ_LEASE, SEQ_LEASE_HISTORY, SEQ_DOCUMENT, SEQ_RUN, SEQ_RUN_SEAT,
-	SEQ_RUN_REPORT, SEQ_PRINCIPAL, SEQ_COUNT,
+	SEQ_item,
+#define SEQUENCE(table) SEQ_##table,
+#include "store/sequence.def"
+#undef SEQUENCE
+	SEQ_COUNT,
 };
 int tx_next(struct tx *tx, enum sequence sequence, int64_t *out, struct failure *f);
-/* Before items are deleted: no number of SEQ_ITEM that was given so far is given again. */
+/* Before items are deleted: no number of SEQ_item that was given so far is given again. */
 int tx_retire_items(struct tx *tx, struct failure *f);
 /* Row of the acting principal, made on first sight. */
 int tx_actor(struct tx *tx, int64_t *out, struct failure *f);
@@ -181,6 +186,8 @@ int event_add(struct tx *tx, enum event_type type, int64_t root_n, int64_t item_
  * own number, which the caller stores. */
 int event_add_transition(struct tx *tx, int64_t root_n, int64_t item_n, struct id entity, int64_t *moved_seq,
 	struct str data, struct failure *f);
+/* Append one event about a thread. */
+int event_add_thread(struct tx *tx, enum event_type type, int64_t thread_n, struct str data, struct failure *f);
 
 struct store_job {
 	/* On the writer thread, under a savepoint: 0 keeps the changes, -1 undoes them. */

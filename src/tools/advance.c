@@ -51,7 +51,6 @@ static const struct operation ops[] = {
 		.profiles = PROFILE_FULL,
 		.capability = CAP_ADVANCE,
 		.change = claim,
-		.check = claim_check,
 		.replayed = advance_claim_replayed,
 		.returns = "{claimed,itemId,claimedAt,expiresAt,ttlSeconds,claimGen,claimRef?,refreshed?,"
 			   "heartbeatEverySeconds,superseded?,item} or {claimed:false,reason,excluded?,retryAfterMs?}",

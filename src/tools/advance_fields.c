@@ -26,7 +26,7 @@ const struct field gate_fields[] = {
 };
 
 const struct field next_fields[] = {
-	FILTER_FIELDS(struct next_args, filter),
+	FILTER_FIELDS(struct next_args, filter, open_role_words),
 	FIELD(struct next_args, order, "orderBy", FIELD_WORD, FOLDED, .words = order_words, .fallback = "priority"),
 	FIELD(struct next_args, limit, "limit", FIELD_INT, 0, .min = 1, .max = LIMIT_NEXT_ITEMS, .fallback = "1"),
 	FIELD(struct next_args, include_claimed, "includeClaimed", FIELD_BOOL, 0, .fallback = "false"),
@@ -67,7 +67,7 @@ const struct field transition_fields[] = {
 };
 
 static const struct field selector_fields[] = {
-	FILTER_FIELDS(struct selector_args, filter),
+	FILTER_FIELDS(struct selector_args, filter, open_role_words),
 	FIELD(struct selector_args, order, "orderBy", FIELD_WORD, FOLDED, .words = order_words, .fallback = "priority"),
 	FIELDS_END,
 };
@@ -98,21 +98,6 @@ const struct field heartbeat_fields[] = {
 	FIELDS_END,
 };
 /* clang-format on */
-
-int next_check(const void *args, struct str path, struct failure *f)
-{
-	return select_check_roles(&((const struct next_args *)args)->filter, path, f);
-}
-
-int claim_check(const void *args, struct str path, struct failure *f)
-{
-	const struct claim_args *in = args;
-
-	if (!in->selector.set)
-		return 0;
-	return select_check_roles(&((const struct selector_args *)in->selector.v)->filter,
-		str_printf(f->arena, "%.*sselector.", STRF(path)), f);
-}
 
 int complete_tree_check(const void *args, struct str path, struct failure *f)
 {

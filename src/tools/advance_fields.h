@@ -14,9 +14,7 @@ extern const struct field claim_fields[];	  /* struct claim_args */
 extern const struct field release_fields[];	  /* struct release_args */
 extern const struct field heartbeat_fields[];	  /* struct heartbeat_args */
 
-/* .check of next, claim and complete_tree */
-int next_check(const void *args, struct str path, struct failure *f);
-int claim_check(const void *args, struct str path, struct failure *f);
+/* .check of complete_tree */
 int complete_tree_check(const void *args, struct str path, struct failure *f);
 
 #endif

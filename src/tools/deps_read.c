@@ -50,7 +50,7 @@ static const struct field backlinks_fields[] = {
 };
 
 static const struct field blocked_fields[] = {
-	FILTER_FIELDS(struct dep_blocked_args, filter),
+	FILTER_FIELDS(struct dep_blocked_args, filter, role_words),
 	FIELD(struct dep_blocked_args, include_blockers, "includeBlockers", FIELD_BOOL, 0, .fallback = "true"),
 	FIELD(struct dep_blocked_args, limit, "limit", FIELD_INT, 0, .min = 1, .max = LIMIT_LONG_PAGE,
 		.fallback = "50"),

@@ -46,7 +46,7 @@ static const struct field get_fields[] = {
 };
 
 static const struct field list_fields[] = {
-	FILTER_FIELDS(struct list_args, filter),
+	FILTER_FIELDS(struct list_args, filter, role_words),
 	FIELD(struct list_args, exclude_terminal, "excludeTerminal", FIELD_BOOL, 0, .fallback = "false"),
 	FIELD(struct list_args, claim_status, "claimStatus", FIELD_WORD, 0, .words = claim_status_words),
 	FIELD(struct list_args, sort_by, "sortBy", FIELD_WORD, 0, .words = sort_words, .fallback = "createdAt"),
@@ -65,7 +65,7 @@ static const struct field search_fields[] = {
 		.fallback = "both"),
 	FIELD(struct search_args, mode, "matchMode", FIELD_WORD, 0, .words = mode_words, .fallback = "auto"),
 	FIELD(struct search_args, item, "itemId", FIELD_ID, 0, .help = "this item and its notes"),
-	FILTER_FIELDS(struct search_args, filter),
+	FILTER_FIELDS(struct search_args, filter, role_words),
 	FIELD(struct search_args, exclude_terminal, "excludeTerminal", FIELD_BOOL, 0, .fallback = "false"),
 	FIELD(struct search_args, note_roles, "noteRoles", FIELD_WORDS, UNIQUE_ENTRIES | FOLDED, .words = note_role_words,
 		FILTER_LIST),
@@ -316,7 +316,6 @@ static const struct operation selects[] = {
 		.profiles = PROFILE_FULL | PROFILE_DIRECTOR,
 		.capability = CAP_READ,
 		.read = next,
-		.check = next_check,
 		.returns = "{items,none?:{reason,excluded?,retryAfterMs?}}",
 		ERRORS(FAIL_NOT_FOUND, FAIL_AMBIGUOUS_ID, FAIL_UNAVAILABLE),
 		.example = "{\"select\":\"next\",\"ancestorId\":\"c41f9e02\"}",

@@ -29,6 +29,8 @@ static int count_check(const struct arg_strs *list, const char *name, size_t min
 		return fail_field(f, at, STR_NONE, "does not belong to this form");
 	if (!list->set)
 		return fail_field(f, at, STR_NONE, "is required");
+	if (min == max)
+		return fail_field(f, at, STR_NONE, "must have %zu id%s in this form, has %zu", min, plural((int64_t)min), list->n);
 	return fail_field(f, at, STR_NONE, "must have %zu to %zu ids in this form, has %zu", min, max, list->n);
 }
 
@@ -190,7 +192,7 @@ static int add_row(struct tx *tx, const struct dep_edge *edge, struct id *out_id
 	int64_t actor_n;
 
 	id_generate(&id);
-	if (tx_next(tx, SEQ_DEP, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
+	if (tx_next(tx, SEQ_dep, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
 		tx_run(tx, f, SQL_DEP_ADD, "ibiiioiii", n, id, edge->from->n, edge->to->n, (int64_t)edge->type,
 			unblock_at, unblock_at == NULL ? (int64_t)ROLE_TERMINAL : *unblock_at, tx->snapshot.now,
 			actor_n) < 0)

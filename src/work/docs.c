@@ -186,7 +186,7 @@ static int store(struct tx *tx, struct document *doc, struct str body, struct fa
 		return -1;
 	if (doc->version == 1) {
 		id_generate(&doc->id);
-		if (tx_next(tx, SEQ_DOCUMENT, &doc->n, f) != 0 ||
+		if (tx_next(tx, SEQ_document, &doc->n, f) != 0 ||
 			tx_run(tx, f, SQL_DOCUMENT_ADD, "ibiissoiisii", doc->n, doc->id, doc->root_n,
 				(int64_t)doc->kind, doc->slug, doc->title,
 				doc->kind == DOCUMENT_PLAN ? &pending : NULL, doc->version, doc->bytes,

@@ -17,6 +17,14 @@ const struct word role_words[] = {
 	WORDS_END,
 };
 
+const struct word open_role_words[] = {
+	{"queue", ROLE_QUEUE},
+	{"work", ROLE_WORK},
+	{"review", ROLE_REVIEW},
+	{"blocked", ROLE_BLOCKED},
+	WORDS_END,
+};
+
 const struct word priority_words[] = {
 	{"high", PRIORITY_HIGH},
 	{"medium", PRIORITY_MEDIUM},

@@ -23,12 +23,13 @@ struct filter_args {
 };
 
 extern const struct word role_words[];
+extern const struct word open_role_words[]; /* of what can still be worked on */
 extern const struct word priority_words[];
 
 /* An empty list would match nothing in silence: it is refused. */
 #define FILTER_LIST .min = 1, .max = LIMIT_FILTER_VALUES
-#define FILTER_FIELDS(type, member) \
-	FIELD(type, member.roles, "roles", FIELD_WORDS, FOLDED | UNIQUE_ENTRIES, .words = role_words, FILTER_LIST), \
+#define FILTER_FIELDS(type, member, role_table) \
+	FIELD(type, member.roles, "roles", FIELD_WORDS, FOLDED | UNIQUE_ENTRIES, .words = role_table, FILTER_LIST), \
 	FIELD(type, member.priorities, "priorities", FIELD_WORDS, FOLDED | UNIQUE_ENTRIES, .words = priority_words, \
 		FILTER_LIST), \
 	FIELD(type, member.types, "types", FIELD_STRS, UNIQUE_ENTRIES, FILTER_LIST, .item_max = LIMIT_TYPE_CHARS), \

@@ -65,7 +65,7 @@ static int refuse_dependency(struct failure *f, struct call *call, const struct 
 	struct buf text;
 
 	(void)fail(f, FAIL_DEPENDENCY_UNMET, "Item %.*s waits for %zu other item%s. %.*s",
-		STRF(id_str(f->arena, move->item->id)), move->blockers.n, move->blockers.n == 1 ? "" : "s",
+		STRF(id_str(f->arena, move->item->id)), move->blockers.n, plural((int64_t)move->blockers.n),
 		STRF(refused(f, move)));
 	fail_detail_str(f, "itemId", id_str(f->arena, move->item->id));
 	buf_init(&text, f->arena, SIZE_MAX);
@@ -101,8 +101,8 @@ static int refuse_note(struct failure *f, const struct move *move)
 	struct buf text;
 
 	if (notes->missing_count > 0)
-		(void)fail(f, FAIL_GATE_BLOCKED, "Item %.*s is missing %zu required notes. %.*s", STRF(id),
-			notes->missing_count, STRF(refused(f, move)));
+		(void)fail(f, FAIL_GATE_BLOCKED, "Item %.*s is missing %zu required note%s. %.*s", STRF(id),
+			notes->missing_count, plural((int64_t)notes->missing_count), STRF(refused(f, move)));
 	else
 		(void)fail(f, FAIL_GATE_BLOCKED, "Notes of item %.*s need independent authors. %.*s", STRF(id),
 			STRF(refused(f, move)));

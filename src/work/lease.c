@@ -131,7 +131,7 @@ static int end_row(struct tx *tx, const struct lease_row *row, enum lease_reason
 	struct id id;
 
 	id_generate(&id);
-	if (tx_actor(tx, &actor_n, f) != 0 || tx_next(tx, SEQ_LEASE_HISTORY, &history_n, f) != 0 ||
+	if (tx_actor(tx, &actor_n, f) != 0 || tx_next(tx, SEQ_lease_history, &history_n, f) != 0 ||
 		tx_run(tx, f, SQL_LEASE_DELETE, "i", row->n) < 0 ||
 		tx_run(tx, f, SQL_LEASE_HISTORY_ADD, "ibsbsiiiii", history_n, id, row->key,
 			row->holder_id, row->holder_title, row->acquired_at, row->expires_at,
@@ -176,7 +176,7 @@ static int acquire_one(struct tx *tx, const struct item *item, const struct rule
 
 	id_generate(&id);
 	if (clear_key(tx, resource->key, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
-		tx_next(tx, SEQ_LEASE, &row.n, f) != 0 ||
+		tx_next(tx, SEQ_lease, &row.n, f) != 0 ||
 		tx_run(tx, f, SQL_LEASE_ADD, "ibsiiiii", row.n, id, row.key, item->n, tx->snapshot.now,
 			row.expires_at, resource->ttl_seconds, actor_n) < 0)
 		return -1;

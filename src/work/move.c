@@ -47,8 +47,8 @@ static int check_root(struct snapshot *s, const struct item *item, struct str pa
 	if (documents + runs + configs == 0)
 		return 0;
 	(void)fail_field(f, path, STR_NONE,
-		"the item is a project root with %" PRId64 " documents, %" PRId64 " runs and %s rules of its own",
-		documents, runs, configs > 0 ? "" : "no");
+		"the item is a project root with %" PRId64 " document%s, %" PRId64 " run%s and %s rules of its own",
+		documents, plural(documents), runs, plural(runs), configs > 0 ? "" : "no");
 	f->is_shape = false;
 	return -1;
 }

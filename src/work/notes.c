@@ -283,7 +283,7 @@ int note_insert(struct tx *tx, struct call *call, const struct item *item, struc
 
 	(void)call;
 	id_generate(&id);
-	if (tx_next(tx, SEQ_NOTE, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0)
+	if (tx_next(tx, SEQ_note, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0)
 		return -1;
 	if (tx_run(tx, f, SQL_NOTE_ADD, "ibisiiiiiiisos", n, id, item->n, key, (int64_t)role, chars,
 		    (int64_t)!str_is_blank(body), (int64_t)is_temporal(body), tx->snapshot.now, actor_n,

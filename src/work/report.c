@@ -53,7 +53,7 @@ int report_post(struct tx *tx, struct call *call, const struct report_post_args 
 		return fail_field(f, STR("runId"), STR_NONE, "the run is closed; only kind retrospective is taken");
 	body = body_normalise(call, in->body.v);
 	id_generate(&id);
-	if (tx_next(tx, SEQ_RUN_REPORT, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
+	if (tx_next(tx, SEQ_run_report, &n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
 		tx_run(tx, f, SQL_REPORT_ADD, "ibiisiiis", n, id, run.n, in->kind.v, body,
 			(int64_t)in->needs_decision.v, s->now, actor_n, call->caller->seat.seat) < 0 ||
 		tx_run(tx, f, SQL_RUN_ACTIVE, "ii", run.n, s->now) < 0 ||

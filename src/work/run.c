@@ -142,7 +142,7 @@ int run_open(struct tx *tx, struct call *call, const struct run_open_args *in, s
 	if (find_scope(s, call, in, &root, &run, f) != 0 || (in->pin.v && pin(s, call, &run, f) != 0))
 		return -1;
 	id_generate(&run.id);
-	if (tx_next(tx, SEQ_RUN, &run.n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
+	if (tx_next(tx, SEQ_run, &run.n, f) != 0 || tx_actor(tx, &actor_n, f) != 0 ||
 		tx_run(tx, f, SQL_RUN_ADD, "ibioisoii", run.n, run.id, run.root_n,
 			run.scope_n == 0 ? NULL : &run.scope_n, (int64_t)run.kind, run.title,
 			run.pinned_version == 0 ? NULL : &run.pinned_version, s->now, actor_n) < 0 ||
@@ -264,7 +264,7 @@ int seat_issue(struct tx *tx, struct call *call, const struct seat_issue_args *i
 		count_check(s, &run, f) != 0 || warn_unknown_seat(s, call, run.root_n, in->seat.v, f) != 0)
 		return -1;
 	sha256(token.p, token.n, digest);
-	if (new_principal(tx, &id, &principal_n, f) != 0 || tx_next(tx, SEQ_RUN_SEAT, &n, f) != 0 ||
+	if (new_principal(tx, &id, &principal_n, f) != 0 || tx_next(tx, SEQ_run_seat, &n, f) != 0 ||
 		tx_run(tx, f, SQL_SEAT_ADD, "ibissxiii", n, id, run.n, in->seat.v, in->label.v,
 			((struct str){(const char *)digest, sizeof(digest)}), principal_n, s->now, until) < 0 ||
 		minted_event(tx, &run, id, in->seat.v, until, f) != 0 || touch(tx, run.n, f) != 0)

@@ -442,15 +442,6 @@ static unsigned bits_of(const struct arg_ints *values, int shift, unsigned other
 	return values->set ? bits : otherwise;
 }
 
-int select_check_roles(const struct filter_args *filter, struct str path, struct failure *f)
-{
-	for (size_t i = 0; i < filter->roles.n; i++)
-		if (filter->roles.v[i] == ROLE_TERMINAL)
-			return fail_field(f, str_printf(f->arena, "%.*sroles[%zu]", STRF(path), i),
-				STR("terminal"), "must be queue, work, review or blocked");
-	return 0;
-}
-
 /* The filter without its ancestor, which is looked at here: the general form probes the size of the subtree. */
 static int prepare(struct selection *sel, struct filter_args *room)
 {
@@ -498,7 +489,7 @@ int select_items(struct snapshot *s, struct call *call, const struct wish *wish,
 	int rc;
 
 	sel.path = ARENA_ARRAY(s->arena, struct verdict, LIMIT_DEPTH + 1);
-	if (select_check_roles(wish->filter, wish->path, f) != 0 || prepare(&sel, &filter) != 0)
+	if (prepare(&sel, &filter) != 0)
 		return -1;
 	sel.roles = bits_of(&wish->filter->roles, 1, 1u << (ROLE_QUEUE + 1));
 	sel.priorities = bits_of(&wish->filter->priorities, 0, 7);

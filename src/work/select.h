@@ -29,7 +29,5 @@ int select_items(struct snapshot *s, struct call *call, const struct wish *wish,
 	struct failure *f);
 /* "reason", "excluded"?, "retryAfterMs"? of an empty selection */
 void selected_write_none(struct json_writer *w, const struct selected *selected);
-/* Role terminal is refused: for the .check of operations. */
-int select_check_roles(const struct filter_args *filter, struct str path, struct failure *f);
 
 #endif

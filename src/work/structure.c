@@ -114,7 +114,7 @@ static int fill(struct tx *tx, const struct item_fields *fields, const struct it
 		.summary = fields->summary.set ? fields->summary.v : STR(""),
 		.requires_verification = fields->requires_verification.v,
 	};
-	if (tx_next(tx, SEQ_ITEM, &item->n, f) != 0 || tx_actor(tx, &item->created_by, f) != 0)
+	if (tx_next(tx, SEQ_item, &item->n, f) != 0 || tx_actor(tx, &item->created_by, f) != 0)
 		return -1;
 	id_generate(&item->id);
 	item->root_n = item->n;

@@ -144,8 +144,9 @@ static int warn_active_children(struct unit *unit, const struct move *move, stru
 	active = tally_sum(&children) - children.by_role[tally_index(ROLE_TERMINAL)];
 	if (active > 0)
 		warn(&unit->call->warnings, "active_children", STR_NONE,
-			"Item %.*s ended with %lld children that are still active; complete_tree ends them too.",
-			STRF(id_str(f->arena, move->item->id)), (long long)active);
+			"Item %.*s ended with %lld %s still active; complete_tree ends them too.",
+			STRF(id_str(f->arena, move->item->id)), (long long)active,
+			active == 1 ? "child that is" : "children that are");
 	if (move->schema.lifecycle == LIFECYCLE_PERMANENT && move->trigger != TRIGGER_CANCEL)
 		warn(&unit->call->warnings, "permanent_closed", STR_NONE,
 			"Item %.*s is a permanent container; it was completed because you asked.",

@@ -48,6 +48,20 @@ def test_without_a_home_variable_the_state_is_in_the_users_home_and_never_where_
     assert f"{place}/.local/state/dais" in done.stdout
 
 
+@pytest.mark.parametrize("wrong, nearest", [("DAIS_LISTENN", "DAIS_LISTEN"), ("DAIS_STATE", "DAIS_STATE_DIR"),
+                                            ("DAIS_HTTP_ALLOWED_HOSTS", "DAIS_ALLOWED_HOSTS")])
+def test_a_variable_that_nothing_reads_is_named_with_the_nearest_one(stopped, wrong, nearest):
+    stopped.environment = {wrong: "127.0.0.1:1", "DAIS_LOG_FORMAT": "json", "DAIS_TOKEN": "x", "DAIS_SEAT_TOKEN": "x",
+                           "DAIS_PROGRAM": "x", "DAIS_BUILD": "x"}
+    lines = stopped.run("serve", "--print-config", check=0).stderr.splitlines()
+    stopped.start()
+    for log in (lines, stopped.log().splitlines()):
+        warnings = [line for line in map(json.loads, filter(lambda line: line.startswith("{"), log)) if "variable" in line]
+        assert [(line["level"], line["variable"], line["nearest"]) for line in warnings] == [("warn", wrong, nearest)]
+    checks = json.loads(stopped.run("doctor", "--json", check=0).stdout)["checks"]
+    assert [nearest in check["text"] for check in checks if check["check"] == "environment"] == [True]
+
+
 # ---- status ----
 
 def test_status_shows_address_projects_and_claims(dais):
@@ -102,6 +116,17 @@ def test_open_prints_a_link_that_signs_in_once(dais):
     path = link.removeprefix(dais.url)
     assert dais.http().ask("GET", path)[0] in (302, 303)
     assert dais.http().ask("GET", path)[0] >= 400
+
+
+def test_a_used_link_tells_a_browser_in_html_how_to_get_another(dais):
+    path = dais.run("open", "--print", check=0).stdout.strip().removeprefix(dais.url)
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert dais.http().ask("GET", path, headers=browser)[0] == 303
+    status, headers, page = dais.http().ask("GET", path, headers=browser)
+    assert (status, headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "<code>dais open</code>" in page.decode() and "set-cookie" not in headers
+    status, headers, answer = dais.http().ask("GET", path, headers={"Accept": "*/*"})
+    assert status == 401 and json.loads(answer)["error"]["code"] == "unauthenticated"
 
 
 def test_a_browser_gets_the_link_in_a_file_not_in_its_arguments(dais):

@@ -51,7 +51,7 @@ def test_a_start_without_its_note_is_refused_and_on_record(stage):
     with refused("gate_blocked") as refusal:
         stage.ada.advance(item, "start")
     assert refusal.detail == {"itemId": item, "role": "queue", "missing": [{"key": "requirements", "role": "queue"}]}
-    assert f"Item {item} is missing 1 required notes. Refused: start (queue → work)." in refusal.error["message"]
+    assert f"Item {item} is missing 1 required note. Refused: start (queue → work)." in refusal.error["message"]
     assert refusal.error["fix"]
     assert stage.ada.get(item)["role"] == "queue"
     assert [event["type"] for event in stage.events(of=item)] == ["item.created", "transition.rejected"]

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from harness import refused, until
+from harness import data, refused, until
 
 SEATS = """
 work_item_schemas:
@@ -103,6 +103,18 @@ def test_what_has_ended_is_not_claimed(stage):
     assert refusal.detail == {"itemId": item, "fromRole": "terminal", "trigger": "claim", "allowed": ["reopen"]}
     with refused("invalid_request", path="ops[0].selector.roles[0]"):
         stage.ada.op("advance", "claim", selector={"roles": ["terminal"]})
+
+
+@pytest.mark.parametrize("tool, kind, name", [("items_read", "select", "next"), ("advance", "op", "claim")])
+def test_next_and_claim_list_the_roles_that_they_take(stage, tool, kind, name):
+    params = data(stage.ada.envelope(tool, {"describe": True, kind: name}))[f"{kind}s"][name]["params"]
+    fields = {param["name"]: param for param in params}
+    roles = (fields if kind == "select" else {param["name"]: param for param in fields["selector"]["params"]})["roles"]
+    assert roles["values"] == ["queue", "work", "review", "blocked"]
+    for role in roles["values"] + ["terminal"]:
+        filters = {"roles": [role]}
+        call = {kind: name, **filters} if kind == "select" else {"ops": [{kind: name, "selector": filters}]}
+        assert stage.ada.envelope(tool, call)["ok"] == (role != "terminal")
 
 
 def test_of_two_claims_in_a_call_the_first_stands(stage):

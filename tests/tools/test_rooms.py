@@ -14,27 +14,31 @@ MAY_USE = {
     "work": {"base", "store", "identity", "rules"},
     "agents": {"base"},
     "providers": {"base"},
-    "tools": {"base", "store", "identity", "rules", "work"},
+    "threads": {"base", "store", "identity", "agents", "providers"},
+    "tools": {"base", "store", "identity", "rules", "work", "threads"},
     "http": {"base"},
     "mcp": {"base", "http"},
-    "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp"},
-    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers"},
+    "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "providers", "threads"},
+    "script": {"base"},
+    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "threads", "script"},
 }
 
 # Headers that another room may include, one for each subject. Every other header stays inside its room;
 # all of base is open.
 DOORS = {
-    "store": {"store.h", "event.def", "transfer.h", "analyse.h"},
+    "store": {"store.h", "event.def", "sequence.def", "transfer.h", "analyse.h"},
     "identity": {"identity.h"},
     "rules": {"rules.h", "cache.h"},
     "work": {"work.h", "advance.h", "config.h", "deps.h", "docs.h", "items.h", "notes.h", "parts.h", "report.h", "search.h", "select.h",
              "tree.h"},
-    "tools": {"tools.h", "tool.h"},
+    "tools": {"tools.h", "tool.h", "plain.h"},
     "agents": {"agents.h"},
     "providers": {"provider.h"},
+    "threads": {"threads.h", "commands.h", "command.h", "engine.h", "wait.h", "places.h"},
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
+    "script": {"script.h"},
     "cli": set(),
 }
 

@@ -143,6 +143,26 @@ static void test_warnings_are_kept_up_to_a_limit_and_counted_beyond_it(void **st
 	arena_destroy(arena);
 }
 
+static void test_one_warning_beyond_the_limit_is_spoken_of_as_one(void **state)
+{
+	struct arena *arena = arena_create();
+	struct warnings warnings;
+	struct json_writer w;
+	struct buf out;
+
+	(void)state;
+	warnings_init(&warnings, arena, LIMIT_WARNINGS);
+	for (int i = 0; i <= LIMIT_WARNINGS; i++)
+		warn(&warnings, "json_string_coerced", STR_NONE, "number %d", i);
+	buf_init(&out, arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	warnings_write(&warnings, "warnings", &w);
+	jw_object_end(&w);
+	assert_non_null(strstr(str_z(arena, buf_str(&out)), "\"There is 1 more warning; correct these first.\""));
+	arena_destroy(arena);
+}
+
 static void test_text_that_looks_like_json_stays_text(void **state)
 {
 	struct run run;
@@ -227,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_every_kind_is_read),
 		cmocka_unit_test(test_certain_meanings_are_accepted_and_warned_about),
 		cmocka_unit_test(test_warnings_are_kept_up_to_a_limit_and_counted_beyond_it),
+		cmocka_unit_test(test_one_warning_beyond_the_limit_is_spoken_of_as_one),
 		cmocka_unit_test(test_text_that_looks_like_json_stays_text),
 		cmocka_unit_test(test_each_fault_is_named_with_its_path),
 		cmocka_unit_test(test_a_json_value_over_its_byte_limit_is_too_large),

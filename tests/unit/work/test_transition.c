@@ -54,7 +54,7 @@ static void start_needs_the_notes_of_its_phase(void **state)
 	assert_refused(answer, "gate_blocked");
 	assert_string_equal(text_at(answer, "error.detail.missing.0.key"), "requirements");
 	assert_int_equal(json_array_size(at(answer, "error.detail.missing")), 1);
-	assert_non_null(strstr(text_at(answer, "error.message"), "is missing 1 required notes. Refused: start (queue → work)."));
+	assert_non_null(strstr(text_at(answer, "error.message"), "is missing 1 required note. Refused: start (queue → work)."));
 	assert_string_equal(state_of(w.e, w.task), "queue ");
 	assert_int_equal(events_of(w.e, w.task, EVENT_TRANSITION_REJECTED), 1);
 	assert_int_equal(events_of(w.e, w.task, EVENT_ITEM_TRANSITIONED), 0);
