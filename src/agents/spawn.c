@@ -164,7 +164,7 @@ static const char *explain(struct arena *arena, const struct host_settings *s, c
 	return arena_printf(arena, "cannot start %s: %s", s->argv[0], error);
 }
 
-/* A fork whose child is in the cgroup from the start: moving it there later took 12 ms of the kernel's time. */
+/* A fork whose child is in the cgroup from the start: moving it there later made it wait 12 ms. */
 static pid_t fork_into(int cgroup)
 {
 	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};

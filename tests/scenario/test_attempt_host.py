@@ -1,13 +1,16 @@
 """An agent runs under a host that outlives the server: nothing of its output is lost or doubled, and nothing of it stays."""
 import contextlib
+import json
 import os
 import pathlib
 import signal
 import socket
 import stat
+import subprocess
 
 import pytest
 
+import harness
 from attempt_host import Attempt, fnv1a, lives, settle
 from harness import until
 
@@ -458,6 +461,55 @@ def test_a_directory_with_a_path_longer_than_a_socket_address_works(new_attempt)
     server.say("write 1 through")
     server.wait("exited")
     assert server.texts() == ["through"]
+
+
+# ---- the program itself ----
+
+def settings_message(attempt, *argv, cwd="/"):
+    words = [*argv, "PATH=/usr/bin:/bin", attempt.marker, cwd]
+    body = b"".join(word.encode() + b"\0" for word in words)
+    head = {"is": "settings", "argv": len(argv), "env": 2, "writable": 0, "secret": 0, "placeholder": 0, "note": 0,
+            "startMs": 0, "deadlineMs": 0, "lineBytes": 1000, "readOnly": 0, "endsWithStdin": 0, "bytes": len(body)}
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def run_host(attempt, message):
+    """`dais attempt-host` with this on its descriptor 0, until it ends; what it said there, and its exit code."""
+    ours, its = socket.socketpair()
+    with subprocess.Popen([harness.PROGRAM, "attempt-host", attempt.directory], stdin=its, stderr=subprocess.PIPE) as host:
+        its.close()
+        ours.sendall(message)
+        ours.shutdown(socket.SHUT_WR)
+        host.communicate(timeout=30 * harness.SLACK)
+        said = b""
+        with ours, contextlib.suppress(ConnectionResetError):  # it did not read all of it
+            while part := ours.recv(4096):
+                said += part
+        return said, host.returncode
+
+
+def test_the_command_runs_a_program_to_its_end(attempt):
+    said, code = run_host(attempt, settings_message(attempt, "echo", "hello"))
+    assert code == 0 and b'"state"' in said
+    assert (attempt.directory / "out.jsonl").read_text() == "hello\n"
+    assert json.loads((attempt.directory / "exit.json").read_text())["cause"] == "exited"
+
+
+@pytest.mark.parametrize("damage", [lambda m: b"", lambda m: m[:-1], lambda m: b"{}\n", lambda m: b"\x00" * 5000,
+                                    lambda m: m.replace(b'"argv": 2', b'"argv": 9')])
+def test_without_settings_that_are_whole_nothing_is_started(attempt, damage):
+    said, code = run_host(attempt, damage(settings_message(attempt, "echo", "hello")))
+    assert code == 76 and said == b"" and not (attempt.directory / "out.jsonl").exists()
+    assert attempt.connect(0).wait("exited")["cause"] == "lost"
+
+
+def test_a_second_host_of_a_directory_is_refused(attempt):
+    server = attempt.start(script="read x; echo $x")
+    server.wait("ready")
+    assert run_host(attempt, settings_message(attempt, "echo", "second"))[1] == 75
+    server.say("write 1 first")
+    server.wait("exited")
+    assert server.texts() == ["first"]
 
 
 # ---- read-only ----
