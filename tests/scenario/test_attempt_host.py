@@ -114,6 +114,20 @@ def test_lines_for_a_program_that_does_not_read_are_bounded(attempt):
     assert server.wait("exited")["cleared"]
 
 
+def test_a_line_that_found_no_room_is_asked_for_again_and_none_overtakes_it(attempt):
+    os.mkfifo(attempt.place / "go")
+    server = attempt.start(python="import sys\nopen('go').read()\nfor line in sys.stdin:\n    print(len(line), line[0], flush=True)\n")
+    server.wait("ready")
+    server.say(*(f"fill {n} 20000000" for n in range(1, 5)), "write 5 small")
+    assert "bytes wait" in server.wait("failure")["message"]
+    assert "earlier line" in server.wait("failure")["message"]
+    (attempt.place / "go").write_text("")
+    assert server.wait("ready")["confirmed"] == 3
+    server.say(*(f"fill {n} 20000000" for n in range(1, 5)), "write 5 small", "close_stdin")
+    server.wait("exited", 60)
+    assert server.texts() == ["20000001 f"] * 4 + ["6 s"]
+
+
 def test_a_program_that_closes_its_input_is_not_ended_for_it(attempt):
     server = attempt.start(script="exec <&-; read x < go; echo went on; exit 4")
     os.mkfifo(attempt.place / "go")
