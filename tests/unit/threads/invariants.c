@@ -100,6 +100,58 @@ int broken_invariants(struct snapshot *s)
 
 /* ---- what the events say ---- */
 
+#define ROW(table, event) static const char json_of_##table[] = ""
+#define INT(column) "-"
+#define REF(column) "-"
+#define TEXT(column) "-"
+#define OPT(column) "-"
+#define JSON(column) "j"
+#define END(table) ;
+#include "threads/row.def"
+#undef ROW
+#undef INT
+#undef REF
+#undef TEXT
+#undef OPT
+#undef JSON
+#undef END
+
+/* By table and column: j where JSON stands. */
+static const char *const json_columns[] = {
+#define ROW(table, event) json_of_##table,
+#define INT(column)
+#define REF(column)
+#define TEXT(column)
+#define OPT(column)
+#define JSON(column)
+#define END(table)
+#include "threads/row.def"
+#undef ROW
+#undef INT
+#undef REF
+#undef TEXT
+#undef OPT
+#undef JSON
+#undef END
+};
+
+/* JSON as a value: blanks, and how a number is written, are not kept. */
+static struct str normal(struct arena *arena, struct str text)
+{
+	struct json_error error;
+	json_auto_t *value = json_read(text, &error);
+
+	return value == NULL ? STR("not JSON") : json_compact(arena, value);
+}
+
+static void dump_value(struct snapshot *s, const struct query *q, int column, bool is_json, struct buf *out)
+{
+	if (col_is_null(q, column))
+		buf_add_str(out, STR("null"));
+	else
+		buf_add_str(out, is_json ? normal(s->arena, col_view(q, column)) : col_view(q, column));
+}
+
 /* Rows as text, in order, one a line. */
 static int dump_table(struct snapshot *s, enum row_table table, struct buf *out, struct failure *f)
 {
@@ -118,11 +170,10 @@ static int dump_table(struct snapshot *s, enum row_table table, struct buf *out,
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
 		buf_printf(out, "%s", row_table_name(table));
-		for (int i = 0; i <= columns; i++)
-			if (col_is_null(&q, i))
-				buf_add_str(out, STR("|null"));
-			else
-				buf_printf(out, "|%s=%.*s", i == 0 ? "n" : names[i - 1], STRF(col_view(&q, i)));
+		for (int i = 0; i <= columns; i++) {
+			buf_printf(out, "|%s=", i == 0 ? "n" : names[i - 1]);
+			dump_value(s, &q, i, i > 0 && json_columns[table][i - 1] == 'j', out);
+		}
 		buf_add_char(out, '\n');
 	}
 	return rc;
@@ -135,9 +186,11 @@ static int dump_chunks(struct snapshot *s, struct buf *out, struct failure *f)
 
 	if (query(s, &q, f, "SELECT item_n, at, text FROM item_chunk ORDER BY item_n, at", "") != 0)
 		return -1;
-	while ((rc = query_next(&q, f)) == 1)
-		buf_printf(out, "item_chunk|%lld|%lld|%.*s\n", (long long)col_int(&q, 0), (long long)col_int(&q, 1),
-			STRF(col_view(&q, 2)));
+	while ((rc = query_next(&q, f)) == 1) {
+		buf_printf(out, "item_chunk|%lld|%lld|", (long long)col_int(&q, 0), (long long)col_int(&q, 1));
+		buf_add_str(out, col_view(&q, 2));
+		buf_add_char(out, '\n');
+	}
 	return rc;
 }
 
