@@ -52,6 +52,8 @@ static size_t pair_value(struct str text, size_t at)
 			end++;
 		if (end < text.n && (text.p[end] == '"' || text.p[end] == '\''))
 			end++;
+		while (end < text.n && text.p[end] == ' ')
+			end++;
 		if (end >= text.n || (text.p[end] != '=' && text.p[end] != ':'))
 			continue;
 		end++;
@@ -74,10 +76,20 @@ static size_t key_end(struct str text, size_t at)
 	return end - at >= 16 ? end : 0;
 }
 
+/* Of "https://", "postgres://" … with all three signs at its end; 0 when this is none. */
+static size_t scheme_length(struct str text, size_t at)
+{
+	size_t end = at;
+
+	while (end < text.n && (isalnum((unsigned char)text.p[end]) || (end > at && strchr("+-.", text.p[end]) != NULL)))
+		end++;
+	return end > at && starts_nocase(text, end, "://") ? end + 3 - at : 0;
+}
+
 /* A URL without user, query and fragment; where it ends, 0 when this is none. */
 static size_t copy_url(struct buf *out, struct str text, size_t at)
 {
-	size_t n = starts_nocase(text, at, "https://") ? 8 : starts_nocase(text, at, "http://") ? 7 : 0;
+	size_t n = scheme_length(text, at);
 	size_t end = at + n, host = at + n, cut;
 
 	if (n == 0)

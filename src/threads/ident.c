@@ -17,8 +17,9 @@ static void add_part(struct buf *out, struct str part)
 	size_t start = out->n;
 	unsigned char digest[32];
 
+	/* A digest begins with a tilde; nothing else may. */
 	for (size_t i = 0; i < part.n; i++) {
-		if (is_unreserved(part.p[i]))
+		if (is_unreserved(part.p[i]) && !(i == 0 && part.p[i] == '~'))
 			buf_add_char(out, part.p[i]);
 		else
 			buf_printf(out, "%%%02X", (unsigned char)part.p[i]);

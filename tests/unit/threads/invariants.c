@@ -54,20 +54,29 @@ static const struct {
 		" AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.run_n = r.n AND e.type = 0)"},
 	{"pending requests of a thread without a live run",
 		"SELECT count(*) FROM runtime_request q JOIN thread_run r ON r.n = q.run_n WHERE q.status = 0 AND r.status >= 5"},
-	{"queued runs of a free thread, without any limit",
-		"SELECT count(*) FROM thread_run r JOIN thread t ON t.n = r.thread_n WHERE r.status = 1 AND r.is_held = 0"
-		" AND t.archived_at IS NULL AND t.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM thread_run b"
-		" WHERE b.thread_n = r.thread_n AND b.status IN (0, 2, 3, 4))"},
 };
 
-static bool has_limits(void)
+/* $1 and $2: places in all and of a tree, 0 no limit. */
+SQL(SQL_STUCK,
+	"SELECT count(*) FROM thread_run r JOIN thread t ON t.n = r.thread_n WHERE r.status = 1 AND r.is_held = 0"
+	" AND t.archived_at IS NULL AND t.deleted_at IS NULL"
+	" AND NOT EXISTS (SELECT 1 FROM thread_run b WHERE b.thread_n = r.thread_n AND b.status IN (0, 2, 3, 4))"
+	" AND ($1 = 0 OR $1 > (SELECT count(*) FROM thread_run b WHERE b.status IN (0, 2, 3, 4)))"
+	" AND ($2 = 0 OR $2 > (SELECT count(*) FROM thread_run b JOIN thread o ON o.n = b.thread_n"
+	" WHERE b.status IN (0, 2, 3, 4) AND o.root_n = t.root_n))");
+
+static int64_t stuck_runs(struct snapshot *s, struct failure *f)
 {
-	return places_runs() != 0 || places_of_project() != 0 || places_of_batch() != 0 || places_of_instance(STR("one")) != 0;
+	int64_t rows = 0;
+
+	if (places_of_project() != 0 || places_of_instance(STR("one")) != 0)
+		return 0;
+	return query_int(s, &rows, f, SQL_STUCK, "ii", places_runs(), places_of_batch()) < 0 ? -1 : rows;
 }
 
 int broken_invariants(struct snapshot *s)
 {
-	size_t n = sizeof(invariants) / sizeof(invariants[0]) - (has_limits() ? 1 : 0);
+	size_t n = sizeof(invariants) / sizeof(invariants[0]);
 	struct failure f;
 	int faults = 0;
 
@@ -82,10 +91,66 @@ int broken_invariants(struct snapshot *s)
 		(void)fprintf(stderr, "%lld %s %.*s\n", (long long)rows, invariants[i].what, rows < 0 ? (int)f.message.n : 0, f.message.p);
 		faults++;
 	}
+	if (stuck_runs(s, &f) != 0) {
+		(void)fprintf(stderr, "runs that wait beside a free place\n");
+		faults++;
+	}
 	return faults;
 }
 
 /* ---- what the events say ---- */
+
+#define ROW(table, event) static const char json_of_##table[] = ""
+#define INT(column) "-"
+#define REF(column) "-"
+#define TEXT(column) "-"
+#define OPT(column) "-"
+#define JSON(column) "j"
+#define END(table) ;
+#include "threads/row.def"
+#undef ROW
+#undef INT
+#undef REF
+#undef TEXT
+#undef OPT
+#undef JSON
+#undef END
+
+/* By table and column: j where JSON stands. */
+static const char *const json_columns[] = {
+#define ROW(table, event) json_of_##table,
+#define INT(column)
+#define REF(column)
+#define TEXT(column)
+#define OPT(column)
+#define JSON(column)
+#define END(table)
+#include "threads/row.def"
+#undef ROW
+#undef INT
+#undef REF
+#undef TEXT
+#undef OPT
+#undef JSON
+#undef END
+};
+
+/* JSON as a value: blanks, and how a number is written, are not kept. */
+static struct str normal(struct arena *arena, struct str text)
+{
+	struct json_error error;
+	json_auto_t *value = json_read(text, &error);
+
+	return value == NULL ? STR("not JSON") : json_compact(arena, value);
+}
+
+static void dump_value(struct snapshot *s, const struct query *q, int column, bool is_json, struct buf *out)
+{
+	if (col_is_null(q, column))
+		buf_add_str(out, STR("null"));
+	else
+		buf_add_str(out, is_json ? normal(s->arena, col_view(q, column)) : col_view(q, column));
+}
 
 /* Rows as text, in order, one a line. */
 static int dump_table(struct snapshot *s, enum row_table table, struct buf *out, struct failure *f)
@@ -105,11 +170,10 @@ static int dump_table(struct snapshot *s, enum row_table table, struct buf *out,
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
 		buf_printf(out, "%s", row_table_name(table));
-		for (int i = 0; i <= columns; i++)
-			if (col_is_null(&q, i))
-				buf_add_str(out, STR("|null"));
-			else
-				buf_printf(out, "|%s=%.*s", i == 0 ? "n" : names[i - 1], STRF(col_view(&q, i)));
+		for (int i = 0; i <= columns; i++) {
+			buf_printf(out, "|%s=", i == 0 ? "n" : names[i - 1]);
+			dump_value(s, &q, i, i > 0 && json_columns[table][i - 1] == 'j', out);
+		}
 		buf_add_char(out, '\n');
 	}
 	return rc;
@@ -122,9 +186,11 @@ static int dump_chunks(struct snapshot *s, struct buf *out, struct failure *f)
 
 	if (query(s, &q, f, "SELECT item_n, at, text FROM item_chunk ORDER BY item_n, at", "") != 0)
 		return -1;
-	while ((rc = query_next(&q, f)) == 1)
-		buf_printf(out, "item_chunk|%lld|%lld|%.*s\n", (long long)col_int(&q, 0), (long long)col_int(&q, 1),
-			STRF(col_view(&q, 2)));
+	while ((rc = query_next(&q, f)) == 1) {
+		buf_printf(out, "item_chunk|%lld|%lld|", (long long)col_int(&q, 0), (long long)col_int(&q, 1));
+		buf_add_str(out, col_view(&q, 2));
+		buf_add_char(out, '\n');
+	}
 	return rc;
 }
 
