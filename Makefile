@@ -1,5 +1,5 @@
 # The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
-.PHONY: help run build test quick lint conformance fuzz bench soak install uninstall docs clean
+.PHONY: help run build test quick lint conformance test-agents fuzz bench soak install uninstall docs clean
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -12,6 +12,7 @@ help:
 	@echo 'make quick        the unit tests and scenarios of one build, for work in progress'
 	@echo 'make lint         clang-tidy and gcc -fanalyzer'
 	@echo 'make conformance  the official MCP conformance program against our protocol library; official clients against dais'
+	@echo 'make test-agents  real agents (installed from npm, 2 GB in .cache/agents) against a model server of our own; not in make test'
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
 	@echo 'make soak         mixed load with kills for SOAK minutes (default 30): grows, slows down, loses anything?'
@@ -41,6 +42,9 @@ lint:
 
 conformance:
 	@scripts/test conformance
+
+test-agents:
+	@scripts/test agents $(AGENTS)
 
 fuzz:
 	@scripts/setup test

@@ -54,13 +54,14 @@ struct host_state {
 	int64_t agent_pid; /* 0: it was never started */
 	int64_t written;  /* bytes in the spool */
 	int64_t confirmed; /* highest sequence number of a line that was written to the program whole */
-	struct str secret, note; /* as in host_settings; absent when the host is dead */
+	struct str secret, note; /* as in host_settings; absent when the host is dead, or was asked before */
 	bool has_exited; /* exited() follows; nothing can be written any more */
 };
 
 struct host_handlers {
 	/* After host_start and host_connect: the host answers, or is known to be dead. It comes before all others, and again
-	 * when the connection broke and was made anew. Repeat the lines that are not confirmed. */
+	 * when the connection broke and was made anew, and when the program has read everything after a line found no room.
+	 * Repeat the lines that are not confirmed. */
 	void (*ready)(struct host *host, void *context, const struct host_state *state);
 	/* Lines may be there: host_next_line, until it answers 0. Whoever stops before calls it again by himself. */
 	void (*readable)(struct host *host, void *context);
@@ -80,8 +81,9 @@ int host_start(uv_loop_t *loop, const struct host_settings *settings, const stru
  * newer one is heard; the older one hears no more. */
 int host_connect(uv_loop_t *loop, const char *directory, int64_t spool_offset, const struct host_handlers *handlers,
 	void *context, struct host **out, struct failure *f);
-/* Queue a line (without its end) for the program's stdin. Numbers rise; what was confirmed before is ignored.
- * UNAVAILABLE: more than LIMIT_AGENT_STDIN_BYTES wait, or there is nobody to write to (then ready() or exited() follow). */
+/* Queue a line (without its end) for the program's stdin. Numbers rise; what was taken before is ignored. UNAVAILABLE:
+ * more than LIMIT_AGENT_STDIN_BYTES would wait, an earlier line was refused for that, or there is nobody to write to.
+ * ready() asks for it again, or exited() follows. PAYLOAD_TOO_LARGE: it never fits. */
 int host_write(struct host *host, int64_t seq, struct str line, bool has_secret, struct failure *f);
 /* Next line of the spool: 1, and *line until the next call, and *end, the offset behind it; 0 none yet. The bytes are the
  * program's own, and the very last line may lack its end. */

@@ -37,7 +37,6 @@ static int detach(void)
 	int channel, null;
 
 	(void)setsid(); /* fails when we lead one already */
-	(void)umask(077);
 	(void)prctl(PR_SET_NAME, "dais-host");
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)signal(SIGPIPE, SIG_IGN);

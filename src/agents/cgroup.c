@@ -57,7 +57,8 @@ struct str cgroup_create(struct arena *arena)
 			(long long)process_started(getpid()));
 		if (mkdir(str_z(arena, path), 0700) != 0)
 			continue;
-		if (write_file(path, "cgroup.kill", "1")) /* Linux 5.14; empty, so it kills nobody */
+		/* Linux 5.14. Not tried out: some kernels then kill what is cloned into it later. */
+		if (access(arena_printf(arena, "%.*s/cgroup.kill", STRF(path)), W_OK) == 0)
 			return path;
 		(void)rmdir(str_z(arena, path));
 	}
@@ -70,8 +71,8 @@ int cgroup_open(struct str cgroup)
 
 	if (cgroup.n == 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "%.*s/cgroup.procs", STRF(cgroup));
-	return open(path, O_WRONLY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "%.*s", STRF(cgroup));
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 void cgroup_kill(struct str cgroup)

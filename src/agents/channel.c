@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct channel {
@@ -200,13 +201,16 @@ static void on_connection(uv_stream_t *listener, int status)
 
 int channel_listen(struct attempt *a)
 {
+	mode_t mask = umask(0177); /* for the socket only: the program gets the one of the server */
+	int rc;
+
 	(void)uv_pipe_init(&a->loop, &a->listener, 0);
 	a->listener.data = a;
-	/* Relative, as a path may be longer than an address of a socket; 0600 by our umask. */
-	if (uv_pipe_bind(&a->listener, FILE_SOCKET) != 0 ||
-		uv_listen((uv_stream_t *)&a->listener, LIMIT_AGENT_HOST_CONNECTIONS, on_connection) != 0)
-		return -1;
-	return 0;
+	rc = uv_pipe_bind(&a->listener, FILE_SOCKET); /* relative: a path may be longer than an address of a socket */
+	(void)umask(mask);
+	if (rc == 0)
+		rc = uv_listen((uv_stream_t *)&a->listener, LIMIT_AGENT_HOST_CONNECTIONS, on_connection);
+	return rc == 0 ? 0 : -1;
 }
 
 static void close_handle(uv_handle_t *handle, void *context)

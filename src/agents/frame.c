@@ -73,9 +73,12 @@ int64_t frame_int(const struct frame *frame, const char *key)
 static int find_head(const struct framer *framer, size_t *out)
 {
 	size_t have = framer->n - framer->from;
-	const char *start = framer->p + framer->from;
-	const char *end = have == 0 ? NULL : memchr(start, '\n', have);
+	const char *start, *end;
 
+	if (have == 0)
+		return 0;
+	start = framer->p + framer->from;
+	end = memchr(start, '\n', have);
 	if (end == NULL)
 		return have > LIMIT_AGENT_HEAD_BYTES ? -1 : 0;
 	*out = (size_t)(end - start) + 1;
@@ -86,7 +89,7 @@ int framer_next(struct framer *framer, struct frame *out)
 {
 	struct json_error error;
 	int64_t body;
-	size_t n;
+	size_t n, have;
 	int rc = find_head(framer, &n);
 
 	if (rc <= 0) {
@@ -102,8 +105,9 @@ int framer_next(struct framer *framer, struct frame *out)
 	body = frame_int(out, "bytes");
 	if (body < 0 || (uint64_t)body > framer->max_body)
 		return -1;
-	if (framer->n - framer->from < n + (size_t)body) {
-		make_room(framer, n + (size_t)body);
+	have = framer->n - framer->from;
+	if (have < n + (size_t)body) {
+		make_room(framer, n + (size_t)body - have); /* once: then there is room until it is whole */
 		return 0;
 	}
 	out->body = (struct str){framer->p + framer->from + n, (size_t)body};

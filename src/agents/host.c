@@ -51,7 +51,9 @@ struct host {
 	struct lines lines;
 	int64_t stored;		 /* offset before which all is stored */
 	int64_t told_stored;	 /* as far as the host knows it */
-	int64_t confirmed;
+	int64_t agent_pid, written, confirmed; /* as the host told last */
+	int64_t sent; /* highest number on this connection */
+	int64_t refused; /* a line that found no room: none behind it may overtake it; 0: none */
 	struct unconfirmed *oldest, **newest;
 	size_t unconfirmed_bytes;
 	bool wants_close, wants_end; /* asked for while there was no connection */
@@ -149,6 +151,7 @@ static void take_state(struct host *host, const struct frame *frame)
 	state.note = (struct str){body.p + secret, body.n - secret};
 	host->link = LINK_UP;
 	host->lines.line_bytes = frame_int(frame, "lineBytes");
+	host->agent_pid = state.agent_pid;
 	host->confirmed = state.confirmed;
 	host->was_ready = true;
 	host->handlers->ready(host, host->context, &state);
@@ -160,16 +163,29 @@ static void take_state(struct host *host, const struct frame *frame)
 		host->handlers->readable(host, host->context);
 }
 
+/* The program has read all that we had for it: what found no room may come now. */
+static void ask_again(struct host *host)
+{
+	const struct host_state state = {
+		.agent_pid = host->agent_pid, .written = host->written, .confirmed = host->confirmed};
+
+	host->refused = 0;
+	host->handlers->ready(host, host->context, &state);
+}
+
 static void take_progress(struct host *host, const struct frame *frame)
 {
 	int64_t confirmed = frame_int(frame, "confirmed");
 
+	host->written = frame_int(frame, "written");
 	if (confirmed > host->confirmed) {
 		host->confirmed = confirmed;
 		unconfirmed_drop(host, confirmed);
 		host->handlers->confirmed(host, host->context, confirmed);
 	}
-	if (!host->is_released && frame_int(frame, "written") > host->lines.at)
+	if (!host->is_released && host->refused != 0 && host->oldest == NULL)
+		ask_again(host);
+	if (!host->is_released && host->written > host->lines.at)
 		host->handlers->readable(host, host->context);
 }
 
@@ -284,6 +300,7 @@ static void dial(struct host *host)
 
 	if (fd >= 0) {
 		unconfirmed_drop(host, INT64_MAX); /* ready() asks for them again */
+		host->sent = host->refused = 0;
 		attach(host, fd);
 		host->link = LINK_GREETING;
 		host->told_stored = host->stored;
@@ -457,13 +474,22 @@ static bool is_talking(const struct host *host)
 
 int host_write(struct host *host, int64_t seq, struct str line, bool has_secret, struct failure *f)
 {
-	if (seq <= host->confirmed)
+	if (seq <= host->confirmed || seq <= host->sent)
 		return 0;
 	if (!is_talking(host))
 		return fail(f, FAIL_UNAVAILABLE, "the agent's host does not answer");
-	if (host->unconfirmed_bytes + line.n > LIMIT_AGENT_STDIN_BYTES)
+	if (line.n > LIMIT_AGENT_STDIN_BYTES)
+		return fail(f, FAIL_PAYLOAD_TOO_LARGE, "a line for an agent may have %d bytes, this has %zu",
+			LIMIT_AGENT_STDIN_BYTES, line.n);
+	if (host->refused != 0 && seq > host->refused)
+		return fail(f, FAIL_UNAVAILABLE, "the agent does not read, and an earlier line waits for it");
+	if (host->unconfirmed_bytes + line.n > LIMIT_AGENT_STDIN_BYTES) {
+		host->refused = seq;
 		return fail(f, FAIL_UNAVAILABLE, "the agent does not read: %zu bytes wait for it already",
 			host->unconfirmed_bytes);
+	}
+	host->refused = 0;
+	host->sent = seq;
 	unconfirmed_add(host, seq, line.n);
 	frame_send(stream_of(host), &line, 1, "\"is\":\"write\",\"seq\":%lld,\"hasSecret\":%d", (long long)seq, has_secret);
 	return 0;

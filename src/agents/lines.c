@@ -32,7 +32,7 @@ static void make_room(struct lines *lines)
 {
 	size_t kept = lines->n - lines->from;
 
-	if (lines->from > 0) { /* at most once for each byte of a line: then it begins at 0 */
+	if (lines->p != NULL && lines->from > 0) { /* at most once for each byte of a line: then it begins at 0 */
 		memmove(lines->p, lines->p + lines->from, kept);
 		lines->from = 0;
 		lines->n = kept;
@@ -79,7 +79,7 @@ static int take(struct lines *lines, size_t n, size_t end_bytes, struct str *lin
 int lines_next(struct lines *lines, int dir, bool is_final, struct str *line, int64_t *end)
 {
 	for (;;) {
-		const char *start = lines->p + lines->from;
+		const char *start = lines->p == NULL ? NULL : lines->p + lines->from;
 		size_t have = lines->n - lines->from;
 		const char *found = have == lines->scanned ? NULL : memchr(start + lines->scanned, '\n', have - lines->scanned);
 

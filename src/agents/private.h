@@ -100,7 +100,7 @@ int processes_signal(const struct process_set *set, int signal);
 
 /* A new cgroup below ours; absent where that is not possible. */
 struct str cgroup_create(struct arena *arena);
-/* Descriptor to write "0" to from the process that is to join; -1: none. */
+/* Descriptor for CLONE_INTO_CGROUP; -1: none. */
 int cgroup_open(struct str cgroup);
 void cgroup_kill(struct str cgroup);
 /* Take it away; false while processes are in it. */

@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum step { STEP_PIPES, STEP_CWD, STEP_CONFINE, STEP_EXEC };
+enum step { STEP_RUNS, STEP_PIPES, STEP_CWD, STEP_CONFINE, STEP_EXEC };
 
-/* What the child tells when it comes to nothing; the pipe just closes when it became the program. */
+/* What the child tells: first that it runs, then what went wrong. Its pipe just closes when it became the program. */
 struct mishap {
 	enum step step;
 	int error;
@@ -93,12 +95,12 @@ static void default_signals(void)
 
 __attribute__((noreturn)) static void become_program(const struct plan *plan)
 {
+	const struct mishap runs = {STEP_RUNS, 0};
 	int error = ENOENT;
 
-	(void)setsid();
+	(void)!write(plan->report, &runs, sizeof(runs));
+	(void)setsid(); /* a child of the host leads no group, so that this cannot fail */
 	default_signals();
-	if (plan->cgroup >= 0)
-		(void)!write(plan->cgroup, "0", 1); /* without it the walk over /proc has to do */
 	if (dup2(plan->in, STDIN_FILENO) < 0 || dup2(plan->out, STDOUT_FILENO) < 0 || dup2(plan->err, STDERR_FILENO) < 0)
 		give_up(plan, STEP_PIPES);
 	(void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC); /* all of ours have it; for those of libraries */
@@ -155,35 +157,80 @@ static const char *explain(struct arena *arena, const struct host_settings *s, c
 	case STEP_EXEC:
 		return arena_printf(arena, "cannot start %s: %s%s", s->argv[0], error,
 			mishap->error == ENOENT && strchr(s->argv[0], '/') == NULL ? " (on the PATH of its environment)" : "");
+	case STEP_RUNS:
 	case STEP_PIPES:
 		break;
 	}
 	return arena_printf(arena, "cannot start %s: %s", s->argv[0], error);
 }
 
-/* Fork, and hear whether it became the program. */
-static pid_t start(const struct plan *plan, int reports, struct mishap *mishap)
+/* A fork whose child is in the cgroup from the start: moving it there later made it wait 12 ms. */
+static pid_t fork_into(int cgroup)
 {
-	int report = plan->report;
+	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
+	pid_t pid = cgroup < 0 ? -1 : (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	return pid >= 0 ? pid : fork(); /* without a cgroup the walk over /proc has to do */
+}
+
+static pid_t fork_quietly(struct plan *plan)
+{
 	sigset_t all, before;
-	ssize_t n;
 	pid_t pid;
 
-	/* Until the child has its own, a signal to it would be heard by our loop. */
+	/* Until the child has its own handlers, a signal to it would be heard by our loop. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
+	pid = fork_into(plan->cgroup);
 	if (pid == 0)
 		become_program(plan);
-	*mishap = (struct mishap){STEP_PIPES, errno};
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	(void)close(report);
-	if (pid < 0)
+	return pid;
+}
+
+/* How many reports came until the child became the program or gave up. */
+static size_t hear(int fd, struct mishap reports[2])
+{
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < 2 * sizeof(*reports)) {
+		got = read(fd, (char *)reports + n, 2 * sizeof(*reports) - n);
+		if (got == 0 || (got < 0 && errno != EINTR))
+			break;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	return n / sizeof(*reports);
+}
+
+/* Fork, and hear whether it became the program; a child that did not is reaped with all others. */
+static pid_t start(struct plan *plan, struct mishap *mishap)
+{
+	struct pipe_ends pipe;
+	struct mishap reports[2];
+	size_t heard;
+	pid_t pid;
+
+	if (!open_pipes(&pipe, 1)) {
+		*mishap = (struct mishap){STEP_PIPES, errno};
 		return -1;
-	do
-		n = read(reports, mishap, sizeof(*mishap));
-	while (n < 0 && errno == EINTR);
-	return n == 0 ? pid : -1; /* a failed child is reaped with all others */
+	}
+	plan->report = pipe.write;
+	pid = fork_quietly(plan);
+	*mishap = (struct mishap){STEP_PIPES, errno};
+	(void)close(pipe.write);
+	heard = pid < 0 ? 0 : hear(pipe.read, reports);
+	(void)close(pipe.read);
+	if (pid > 0 && heard == 0 && plan->cgroup >= 0) {
+		/* Killed before its first step: Linux does that when somebody once used the cgroup.kill of our own cgroup. */
+		plan->cgroup = -1;
+		return start(plan, mishap);
+	}
+	if (heard == 1)
+		return pid;
+	if (heard == 2)
+		*mishap = reports[1];
+	return -1;
 }
 
 static int prepare_confinement(const struct host_settings *s, struct arena *arena, int *ruleset, const char **why)
@@ -208,10 +255,11 @@ static int prepare_confinement(const struct host_settings *s, struct arena *aren
 int agent_spawn(const struct host_settings *s, struct str cgroup, struct arena *arena, pid_t *pid,
 	struct agent_pipes *pipes, const char **why)
 {
-	enum { IN, OUT, ERR, REPORT, PIPES };
-	struct pipe_ends ends[PIPES] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	enum { IN, OUT, ERR, PIPES };
+	struct pipe_ends ends[PIPES] = {{-1, -1}, {-1, -1}, {-1, -1}};
 	struct mishap mishap = {STEP_PIPES, 0};
-	struct plan plan = {.cwd = s->cwd, .ruleset = -1, .cgroup = cgroup_open(cgroup)};
+	int group = cgroup_open(cgroup);
+	struct plan plan = {.cwd = s->cwd, .ruleset = -1, .cgroup = group};
 	pid_t started = -1;
 
 	if (prepare_confinement(s, arena, &plan.ruleset, why) != 0)
@@ -223,9 +271,7 @@ int agent_spawn(const struct host_settings *s, struct str cgroup, struct arena *
 		plan.in = ends[IN].read;
 		plan.out = ends[OUT].write;
 		plan.err = ends[ERR].write;
-		plan.report = ends[REPORT].write;
-		ends[REPORT].write = -1;
-		started = start(&plan, ends[REPORT].read, &mishap);
+		started = start(&plan, &mishap);
 	} else
 		mishap.error = errno;
 	if (started < 0) {
@@ -241,6 +287,6 @@ out:
 		close_fd(&ends[i].write);
 	}
 	close_fd(&plan.ruleset);
-	close_fd(&plan.cgroup);
+	close_fd(&group);
 	return started < 0 ? -1 : 0;
 }

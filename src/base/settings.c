@@ -27,6 +27,8 @@ struct value {
 };
 
 struct settings {
+	const char *file;
+	const struct yaml *providers; /* as written; NULL: no such section */
 	struct value values[SETTING_COUNT];
 };
 
@@ -225,6 +227,10 @@ static int read_map(struct loading *l, const struct yaml *map, struct str prefix
 		bool is_section = false;
 		int found = -1;
 
+		if (prefix.n == 0 && str_eq(key, STR("providers"))) {
+			l->settings->providers = entry->value;
+			continue;
+		}
 		for (int s = 0; s < SETTING_COUNT; s++) {
 			if (str_eq(key, str_of(setting_table[s].key)))
 				found = s;
@@ -307,6 +313,7 @@ int settings_load(struct arena *arena, const char *file, bool file_required, con
 	const char *slash = file == NULL ? NULL : strrchr(file, '/');
 
 	l.settings = ARENA_NEW(arena, struct settings);
+	l.settings->file = file == NULL ? "" : arena_copy(arena, file, strlen(file));
 	if (slash != NULL)
 		l.dir = (struct str){file, (size_t)(slash - file)};
 	for (int s = 0; s < SETTING_COUNT; s++)
@@ -326,6 +333,16 @@ int settings_load(struct arena *arena, const char *file, bool file_required, con
 		return -1;
 	*out = l.settings;
 	return 0;
+}
+
+const struct yaml *settings_providers(const struct settings *settings)
+{
+	return settings->providers;
+}
+
+const char *settings_file(const struct settings *settings)
+{
+	return settings->file;
 }
 
 struct str settings_text(const struct settings *settings, enum setting setting)

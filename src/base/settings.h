@@ -42,6 +42,10 @@ int settings_load(struct arena *arena, const char *file, bool file_required, con
 void settings_unknown_env(struct arena *arena,
 	void (*found)(void *context, const char *name, const char *nearest), void *context);
 
+/* The section `providers` as it is written, NULL when there is none; whoever knows the drivers reads it. And the file. */
+struct yaml;
+const struct yaml *settings_providers(const struct settings *settings);
+const char *settings_file(const struct settings *settings);
 struct str settings_text(const struct settings *settings, enum setting setting);
 int64_t settings_int(const struct settings *settings, enum setting setting);
 bool settings_bool(const struct settings *settings, enum setting setting);

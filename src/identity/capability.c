@@ -12,6 +12,7 @@ static const struct {
 	{"write-config", CAP_WRITE_CONFIG},
 	{"manage-runs", CAP_MANAGE_RUNS},
 	{"admin", CAP_ADMIN},
+	{"orchestration", CAP_ORCHESTRATION},
 };
 #define COUNT (sizeof(table) / sizeof(table[0]))
 
@@ -48,7 +49,7 @@ int capabilities_parse(struct str text, unsigned *out, struct failure *f)
 		if (i == COUNT)
 			return fail_field(f, STR("capabilities"), word,
 				"has an unknown word, %.*s; known are read, write-items, write-notes, advance, "
-				"manage-dependencies, write-config, manage-runs, admin", (int)(word.n < 40 ? word.n : 40), word.p);
+				"manage-dependencies, write-config, manage-runs, admin, orchestration", (int)(word.n < 40 ? word.n : 40), word.p);
 		set |= table[i].capability;
 	}
 	*out = set;
@@ -68,12 +69,15 @@ struct str capabilities_text(struct arena *arena, unsigned capabilities)
 
 const char *profile_name(enum profile profile)
 {
-	return profile == PROFILE_KNOWLEDGE ? "knowledge" : profile == PROFILE_DIRECTOR ? "director" : "full";
+	return profile == PROFILE_KNOWLEDGE ? "knowledge"
+		: profile == PROFILE_DIRECTOR   ? "director"
+		: profile == PROFILE_THREADS    ? "threads"
+						: "full";
 }
 
 bool profile_parse(struct str text, enum profile *out)
 {
-	static const enum profile all[] = {PROFILE_FULL, PROFILE_KNOWLEDGE, PROFILE_DIRECTOR};
+	static const enum profile all[] = {PROFILE_FULL, PROFILE_KNOWLEDGE, PROFILE_DIRECTOR, PROFILE_THREADS};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (str_eq(text, str_of(profile_name(all[i])))) {

@@ -17,14 +17,15 @@ enum capability {
 	CAP_WRITE_CONFIG = 1 << 5,
 	CAP_MANAGE_RUNS = 1 << 6,
 	CAP_ADMIN = 1 << 7, /* implies all */
-	CAP_ALL = (1 << 8) - 1,
+	CAP_ORCHESTRATION = 1 << 8,
+	CAP_ALL = (1 << 9) - 1,
 };
 /* Words separated by blanks or commas, any case. -1 names the unknown one. */
 int capabilities_parse(struct str text, unsigned *out, struct failure *f);
 struct str capabilities_text(struct arena *arena, unsigned capabilities);
 const char *capability_name(enum capability capability);
 
-enum profile { PROFILE_FULL = 1, PROFILE_KNOWLEDGE = 2, PROFILE_DIRECTOR = 4 };
+enum profile { PROFILE_FULL = 1, PROFILE_KNOWLEDGE = 2, PROFILE_DIRECTOR = 4, PROFILE_THREADS = 8 };
 const char *profile_name(enum profile profile);
 bool profile_parse(struct str text, enum profile *out);
 
@@ -48,6 +49,9 @@ struct caller {
 	const int64_t *roots; /* readable projects (item.n of roots); NULL: every one */
 	size_t root_count;
 	struct seat_scope seat;
+	int64_t thread_n;	/* the thread of an agent that dais started; 0: somebody else */
+	struct str instance_id; /* its provider instance */
+	struct str workspace;	/* where somebody else works: an absolute path, absent: not known */
 	char req_id[REQ_ID_SIZE];
 	int64_t expires_at; /* of the credential; 0: never */
 };

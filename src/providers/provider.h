@@ -82,7 +82,10 @@ struct agent_launch {
 };
 
 /* What a launch is told. All in the arena of the call. */
+struct agent_config;
+
 struct agent_place {
+	const struct agent_config *config; /* as agent_create is told: some programs take a conversation, a model, … as arguments */
 	struct str cwd;
 	struct str tmp;		 /* private temporary directory, for TMPDIR */
 	struct str attempt;	 /* value of DAIS_ATTEMPT: finds strays */
@@ -107,6 +110,8 @@ struct agent_config {
 	struct str mcp_url;	/* of this server's endpoint for the session; absent: none */
 	struct str instructions; /* how to use that endpoint: goes before the first turn, where the program has no better place */
 	struct str resume;	/* native id of the conversation to go on with; absent: a new one */
+	struct str fresh;	/* a new UUID, made by the engine for this session: a driver has no chance of its own. The id of
+				 * a new conversation where the program lets us choose it, and the root of ids of messages */
 };
 
 /* ---- orders ---- */
@@ -118,7 +123,9 @@ enum agent_order_kind {
 	ORDER_STEER,	 /* text, into the turn that runs */
 	ORDER_INTERRUPT, /* the turn that runs; again: nothing happens */
 	ORDER_ANSWER,	 /* request, decision or answers */
-	ORDER_SELECT,	 /* model, options, modes for the next turn; only between turns, only if the caps allow */
+	/* Model, options, modes for the next turn; only between turns, only if the caps allow. Answered by EVENT_SELECTED or
+	 * EVENT_ORDER_REFUSED, and no turn is ordered before that: a driver keeps no prompt back. */
+	ORDER_SELECT,
 	ORDER_CLOSE,	 /* end in an orderly way: the last one */
 };
 
@@ -159,7 +166,7 @@ enum agent_item_kind {
 	ITEM_TEXT,	  /* assistant text: `delta` is appended */
 	ITEM_REASONING,	  /* the same */
 	ITEM_COMMAND,	  /* body: input, output?, exitCode? */
-	ITEM_FILE_CHANGE, /* body: fileName, additions?, deletions?, diffStr?, oldStr?, newStr? */
+	ITEM_FILE_CHANGE, /* body: fileName, additions?, deletions?, diffStr?, oldStr?, newStr?; files? [{fileName,oldStr?,newStr?}] of several */
 	ITEM_FILE_SEARCH, /* body: pattern?, results? */
 	ITEM_WEB_SEARCH,  /* body: patterns?, results? */
 	ITEM_TOOL,	  /* body: toolName, input, output? */
@@ -183,17 +190,20 @@ struct agent_usage {
 };
 
 enum agent_event_kind {
-	EVENT_OPENED,	     /* native, is_resumed, caps, models, program_version */
+	EVENT_OPENED,	     /* native, is_resumed, caps, program_version */
 	EVENT_OPEN_FAILED,   /* failure; the session is of no use */
-	EVENT_TURN_STARTED,  /* native: id of the turn, absent where the program has none */
+	EVENT_MODELS,	     /* models: what can be selected now; before EVENT_OPENED, and whenever the list changes */
+	EVENT_TURN_STARTED,  /* native: id of the turn, absent where the program has none; is_unasked: no order began it */
 	EVENT_ITEM,	     /* item: created or changed; key is the program's own id where it has one, and unique in the session */
-	EVENT_REQUEST,	     /* request: the program waits for a person */
+	EVENT_REQUEST,	     /* request: the program waits for a person. One of a sub-agent in the background may stand open
+				  * between two turns */
 	EVENT_REQUEST_ENDED, /* key: answered, or not needed any more (status COMPLETED or CANCELLED) */
 	EVENT_USAGE,	     /* usage, once for each turn before its end, and whenever the gauge of the context moves */
 	EVENT_TITLE,	     /* text: the program's own title of the conversation */
 	EVENT_BACKGROUND,    /* body: JSON array [{taskId,description?,taskType?}]: work that goes on between turns */
-	EVENT_MODE,	     /* body {"mode"}: the program changed its own mode */
+	EVENT_MODE,	     /* body {"mode"?,"interaction"?}: the program's own mode changed; "interaction":"default": planning ended */
 	EVENT_STEERED,	     /* key of the order: the message is in the turn */
+	EVENT_SELECTED,	     /* key of ORDER_SELECT: it holds; a turn may be ordered again */
 	EVENT_ORDER_REFUSED, /* key, failure: nothing came of it */
 	EVENT_TURN_ENDED,    /* status COMPLETED, FAILED (failure), INTERRUPTED or CANCELLED; is_broken; text: final answer if the program names one */
 	EVENT_BROKEN,	     /* failure: the session must be ended now (a line too long, no protocol) */
@@ -205,15 +215,20 @@ struct agent_item {
 	struct str parent; /* key of the item it belongs to (a sub-agent's), or absent */
 	enum agent_status status;
 	struct str title; /* absent: unchanged */
-	struct str delta; /* ITEM_TEXT, ITEM_REASONING: what is new; absent: nothing */
-	struct str body;  /* JSON object, whole; absent: unchanged */
+	/* ITEM_TEXT, ITEM_REASONING: what is new; ITEM_COMMAND: new output, until a body tells the whole; absent: nothing */
+	struct str delta;
+	/* JSON object: its members replace those of the same name, the others stay (ITEM_TODO: whole). So a driver keeps no
+	 * output of the program in its state. Absent: unchanged. */
+	struct str body;
 };
 
 struct agent_request {
 	struct str key; /* unique in the session */
 	enum agent_request_kind kind;
 	struct str item;   /* key of the item it is about, or absent */
-	struct str prompt; /* JSON object for people: {"title","detail"?,"options"?,"questions"?[{id,text,options?,multiple?}]} */
+	/* JSON object for people: {"title","detail"?,"options"?[{"name","kind"}],"questions"?[{"id","text","header"?,
+	 * "options"?[{"value","label","description"?}],"multiple"?}]}. An answer holds values, or labels, or free text. */
+	struct str prompt;
 };
 
 struct agent_event {
@@ -221,6 +236,7 @@ struct agent_event {
 	struct agent_event *next;
 	struct str key, native, text, body, program_version;
 	bool is_resumed, is_broken;
+	bool is_unasked; /* EVENT_TURN_STARTED: the program went on by itself, as when work in the background ended */
 	enum agent_status status;
 	struct agent_failure failure;
 	struct agent_item item;

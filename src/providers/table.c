@@ -1,8 +1,12 @@
 /* Every driver there is, in the order of listings. */
 #include "providers/provider.h"
 
-const struct driver *const driver_table[] = {NULL};
-const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]) - 1;
+extern const struct driver driver_acp, driver_antigravity, driver_claude, driver_codex, driver_cursor, driver_gemini, driver_grok,
+	driver_script;
+
+const struct driver *const driver_table[] = {&driver_acp, &driver_antigravity, &driver_claude, &driver_codex, &driver_cursor,
+	&driver_gemini, &driver_grok, &driver_script};
+const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]);
 
 const struct driver *driver_find(struct str kind)
 {

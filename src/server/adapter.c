@@ -1,6 +1,8 @@
 /* Tools behind MCP: which tools a caller sees, and a call on its way to the frame and back. */
 #include "server/private.h"
 
+#include "tools/plain.h"
+
 #include "base/clock.h"
 
 #include <stdlib.h>
@@ -29,6 +31,8 @@ void server_caller_copy(struct arena *arena, const struct caller *from, struct c
 	*out = *from;
 	out->actor = actor_dup(arena, &from->actor);
 	out->surface = str_dup(arena, from->surface);
+	out->instance_id = str_dup(arena, from->instance_id);
+	out->workspace = str_dup(arena, from->workspace);
 	out->seat.seat = str_dup(arena, from->seat.seat);
 	if (from->roots != NULL) {
 		int64_t *roots = ARENA_ARRAY(arena, int64_t, from->root_count + 1);
@@ -90,6 +94,8 @@ static bool visible(const struct tool *tool, const struct caller *caller)
 
 	if (!tool_in_profile(tool, caller->profile))
 		return false;
+	if (tool->plain != NULL)
+		return caller_may(caller, CAP_ORCHESTRATION);
 	/* A tool of which the caller may use nothing is not shown. */
 	for (size_t i = 0; i < tool->select_count; i++)
 		if (caller_may(caller, tool->selects[i].capability))
@@ -158,8 +164,10 @@ static bool find(struct mcp_request *req, struct str name, struct mcp_tool *out)
 	const struct tool *tool = tool_find(name);
 
 	*out = (struct mcp_tool){.may_be_slow = true};
-	if (tool != NULL && visible(tool, caller))
+	if (tool != NULL && visible(tool, caller)) {
+		out->may_wait = tool->plain != NULL && tool->plain->wait_ms != NULL;
 		return true;
+	}
 	out->near_names = near_names(mcp_request_arena(req), caller, name);
 	return false;
 }
@@ -172,6 +180,7 @@ struct adapted {
 	struct server *server;
 	int64_t started_us;
 	struct str operation;
+	int ticks;
 };
 
 static struct tool_counts *counts_of(struct server *server, const struct tool *tool)
@@ -196,6 +205,22 @@ void server_count(struct server *server, const struct tool_call *call, int64_t u
 		atomic_fetch_add(&counts->replayed, 1);
 	if (call->ends_credentials)
 		stream_hub_recheck(server->hub);
+}
+
+/* ---- calls that wait ---- */
+
+static void tell_progress(struct tool_call *call)
+{
+	struct adapted *adapted = (struct adapted *)call;
+
+	mcp_progress(adapted->req, (double)++adapted->ticks, -1, STR("still waiting"));
+}
+
+/* The client gave the request up. */
+static void give_up(struct mcp_request *req, void *context)
+{
+	(void)req;
+	tools_cancel(&((struct adapted *)context)->call);
 }
 
 static void call_done(struct tool_call *call)
@@ -235,7 +260,10 @@ static void call_tool(struct mcp_request *req, struct str name, const json_t *ar
 	adapted->call.tool = tool_find(name);
 	adapted->call.args = arguments;
 	adapted->call.done = call_done;
+	adapted->call.max_wait_ms = mcp_wait_slice_ms(req);
+	adapted->call.progress = tell_progress;
 	server_caller(req, &adapted->call.caller);
+	mcp_on_cancel(req, give_up, adapted);
 	tools_call(server->tools, &adapted->call);
 }
 

@@ -67,6 +67,7 @@ static const struct route routes[] = {
 	{NULL, "/mcp", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
 	{NULL, "/mcp/work", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
 	{NULL, "/mcp/knowledge", false, false, ROUTE_MCP, PROFILE_KNOWLEDGE, NULL},
+	{NULL, "/mcp/threads", false, false, ROUTE_MCP, PROFILE_THREADS, NULL},
 	{NULL, "/mcp/director", false, false, ROUTE_MCP, PROFILE_DIRECTOR, NULL},
 	{"POST", "/api/v1/ops/", true, false, ROUTE_OPS, PROFILE_FULL, serve_ops},
 	{"GET", "/api/v1/health", false, true, ROUTE_PLAIN, PROFILE_FULL, serve_health},

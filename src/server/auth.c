@@ -2,6 +2,8 @@
  * paths exist. */
 #include "server/private.h"
 
+#include "threads/threads.h"
+
 #include "base/clock.h"
 
 /* After this many failures of one peer within the window, 429. */
@@ -155,15 +157,49 @@ static void cache_keep(const unsigned char digest[32], uint64_t generation, stru
 		server_mcp_handlers.caller_release(old);
 }
 
+SQL(SQL_AGENT_ROOT, "SELECT p.root_n FROM thread t JOIN project p ON p.n = t.project_n WHERE t.n = $1 AND t.deleted_at IS NULL");
+
+/* An agent that dais started: its own thread, and the work of its own project. */
+static int caller_of_agent(struct server *server, struct arena *arena, const struct thread_scope *scope, struct str surface,
+	struct caller *out, struct failure *f)
+{
+	int64_t *root = ARENA_NEW(arena, int64_t);
+	struct snapshot s;
+	int rc;
+
+	if (snapshot_begin(server->store, arena, &s, f) != 0)
+		return -1;
+	rc = query_int(&s, root, f, SQL_AGENT_ROOT, "i", scope->thread_n);
+	snapshot_end(&s);
+	if (rc < 0)
+		return -1;
+	*out = (struct caller){.profile = PROFILE_FULL,
+		.surface = surface,
+		.capabilities = CAP_READ | CAP_WRITE_ITEMS | CAP_WRITE_NOTES | CAP_ADVANCE | CAP_MANAGE_DEPENDENCIES | CAP_ORCHESTRATION,
+		.roots = root,
+		.root_count = rc == 1 ? 1 : 0,
+		.thread_n = scope->thread_n,
+		.instance_id = str_dup(arena, str_of(scope->instance_id))};
+	out->actor.id = str_printf(arena, "agent:%lld", (long long)scope->thread_n);
+	out->actor.kind = PRINCIPAL_AGENT;
+	out->actor.verification = VERIFICATION_UNCHECKED;
+	req_id_generate(out->req_id);
+	out->actor.req_id = out->req_id;
+	return 0;
+}
+
 static int caller_of_token(struct server *server, struct arena *arena, struct str token, struct str surface,
 	struct caller *out, struct failure *f)
 {
 	uint64_t generation = atomic_load(&cache.generation); /* (1): before the row is read */
 	bool may_keep = !str_starts(token, STR("dst_"));
 	unsigned char digest[32];
+	struct thread_scope scope;
 	struct snapshot s;
 	int rc;
 
+	if (threads_scope(server->threads, token, &scope))
+		return caller_of_agent(server, arena, &scope, surface, out, f);
 	sha256(token.p, token.n, digest);
 	if (may_keep && cache_find(digest, surface, arena, out))
 		return 0;

@@ -40,12 +40,14 @@ struct server {
 	struct stream_hub *hub;
 	struct sweeper *sweeper;
 	struct call_log *call_log;
+	struct threads *threads;
+	struct arena *arena; /* of what lives as long as the server */
 	bool is_open_mode; /* auth mode none */
 	size_t listen_count;
 	atomic_bool is_ready;
 	int64_t started_at;
 	_Atomic uint64_t auth_failures;
-	struct tool_counts counts[16]; /* by index in tool_table */
+	struct tool_counts counts[32]; /* by index in tool_table */
 };
 
 #define SERVER_INFO "{\"name\":\"dais\",\"title\":\"dais\",\"version\":\"" DAIS_VERSION "\"}"

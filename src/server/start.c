@@ -5,6 +5,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "work/advance.h"
+#include "server/providers.h"
+#include "threads/threads.h"
+#include "threads/wait.h"
 #include "work/config.h"
 
 #include <errno.h>
@@ -329,6 +332,38 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 	return http_open(&options, &server->http, f);
 }
 
+/* ---- agents ---- */
+
+extern char **environ;
+
+static int open_threads(struct server *server, struct failure *f)
+{
+	struct threads_options options = {
+		.store = server->store,
+		.directory = arena_printf(server->arena, "%s/agents", server->state_dir),
+		.environment = (const char *const *)environ,
+		.runs = settings_int(server->settings, SETTING_LIMITS_RUNS),
+		.runs_per_project = settings_int(server->settings, SETTING_LIMITS_RUNS_PER_PROJECT),
+		.runs_per_batch = settings_int(server->settings, SETTING_LIMITS_RUNS_PER_BATCH),
+	};
+	struct providers providers;
+
+	if (providers_load(server->settings, server->arena, &providers, f) != 0)
+		return -1;
+	options.instances = providers.all;
+	options.instance_count = providers.count;
+	if (threads_start(&options, &server->threads, f) != 0)
+		return -1;
+	tools_use_threads(server->tools, server->threads);
+	return 0;
+}
+
+/* Agents call the first listener, by its loopback address. */
+static void serve_agents(struct server *server)
+{
+	threads_serve(server->threads, str_printf(server->arena, "%.*s/mcp", STRF(server_url(server, 0))));
+}
+
 static int open_parts(struct server *server, struct arena *arena, struct failure *f)
 {
 	const char *socket_path = NULL;
@@ -352,10 +387,13 @@ static int open_parts(struct server *server, struct arena *arena, struct failure
 		return -1;
 	server->tools = tools_create(server->store, server->rules, dir);
 	server->call_log = call_log_create(server);
-	if (sweeper_start(server, &server->sweeper, f) != 0)
+	if (open_threads(server, f) != 0 || sweeper_start(server, &server->sweeper, f) != 0)
 		return -1;
 	atomic_store(&server->is_ready, true);
-	return http_start(server->http, f) != 0 || local_start(server->local, f) != 0 ? -1 : 0;
+	if (http_start(server->http, f) != 0 || local_start(server->local, f) != 0)
+		return -1;
+	serve_agents(server);
+	return 0;
 }
 
 int server_start(const struct server_options *options, struct server **out, struct failure *f)
@@ -365,6 +403,7 @@ int server_start(const struct server_options *options, struct server **out, stru
 
 	if (server == NULL)
 		abort();
+	server->arena = arena_create();
 	server->settings = options->settings;
 	server->may_move = options->may_move;
 	server->state_dir = strdup(options->state_dir);
@@ -435,10 +474,12 @@ void server_stop(struct server *server)
 	if (server->mcp != NULL)
 		mcp_server_stop(server->mcp);
 	stream_hub_stop(server->hub);
+	waiters_expire();
 	http_stop(server->http, STOP_MS);
 	local_stop(server->local);
 	sweeper_stop(server->sweeper);
 	call_log_stop(server->call_log);
+	threads_stop(server->threads);
 	store_close(server->store); /* answers every queued call; the last commit is on disk */
 	http_close(server->http);
 	mcp_server_destroy(server->mcp);
@@ -448,5 +489,6 @@ void server_stop(struct server *server)
 	rules_destroy(server->rules);
 	auth_finish();
 	free(server->state_dir);
+	arena_destroy(server->arena);
 	free(server);
 }

@@ -150,6 +150,47 @@ struct str clean_text(struct arena *arena, struct str text, size_t max_chars)
 	return clean;
 }
 
+/* Head and tail of a long text, and how much is missing between them. */
+static json_t *clip_text(struct arena *arena, struct str text)
+{
+	size_t head = utf8_cut(text, LIMIT_ITEM_OUTPUT_BYTES / 2);
+	size_t tail = text.n - LIMIT_ITEM_OUTPUT_BYTES / 2;
+	struct str clipped;
+
+	while (tail < text.n && ((unsigned char)text.p[tail] & 0xc0) == 0x80)
+		tail++;
+	clipped = str_printf(arena, "%.*s\n[… %zu bytes are missing here …]\n%.*s", (int)head, text.p, tail - head,
+		(int)(text.n - tail), text.p + tail);
+	return json_stringn(clipped.p, clipped.n);
+}
+
+struct str clip_body(struct arena *arena, struct str body)
+{
+	struct json_error error;
+	json_auto_t *object = NULL;
+	const char *key;
+	json_t *value;
+	void *next;
+	bool is_clipped = false;
+
+	if (body.n <= LIMIT_ITEM_OUTPUT_BYTES)
+		return body;
+	object = json_read(body, &error);
+	json_object_foreach_safe(object, next, key, value)
+	{
+		struct str text = json_str(value);
+
+		if (text.n <= LIMIT_ITEM_OUTPUT_BYTES)
+			continue;
+		(void)json_object_set_new(object, key, clip_text(arena, text));
+		is_clipped = true;
+	}
+	if (is_clipped)
+		(void)json_object_set_new(object, "outputTruncated", json_true());
+	body = object == NULL ? STR("{\"outputTruncated\":true}") : json_compact(arena, object);
+	return body.n <= 4 * LIMIT_ITEM_OUTPUT_BYTES ? body : STR("{\"outputTruncated\":true}");
+}
+
 struct str failure_json(struct arena *arena, const struct agent_failure *failure)
 {
 	struct str message = clean_text(arena, failure->message, LIMIT_AGENT_MESSAGE_CHARS);

@@ -17,7 +17,7 @@ static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, 
 	*out = (struct message_row){.id = id,
 		.thread_n = in->thread_n,
 		.run_n = run_n,
-		.role = ROLE_USER,
+		.role = MESSAGE_FROM_USER,
 		.text = in->text,
 		.attachments = in->attachments,
 		.created_by = in->created_by,
@@ -91,6 +91,18 @@ static int live_caps(struct snapshot *s, int64_t thread_n, struct agent_caps *ou
 		rc = agent_caps_read(out, stored, f);
 	}
 	return rc < 0 ? -1 : 0;
+}
+
+int run_can_steer(struct snapshot *s, const struct thread_row *thread, const struct thread_run_row *run, struct failure *f)
+{
+	struct agent_caps caps;
+	int rc = run_is_steerable(s, run, f);
+
+	if (rc <= 0)
+		return rc;
+	if (live_caps(s, thread->n, &caps, f) != 0)
+		return -1;
+	return caps.supportsActiveSteering || (caps.supportsInterrupt && caps.supportsSteeringByInterruptRestart);
 }
 
 static int steer_item(struct tx *tx, const struct thread_run_row *run, const struct message_row *message, struct failure *f)

@@ -27,6 +27,10 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 /* Is any run not at its end: 1, 0, -1. */
 int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
+/* Words of the ladders of modes, as callers use them. */
+extern const char *const runtime_mode_names[];
+extern const char *const interaction_mode_names[];
+
 /* ---- item.c: the timeline ---- */
 
 /* Appends an item to its thread: the caller has set all but n, ordinal and updated_at. */
@@ -79,6 +83,8 @@ int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched
 int message_send_again(struct tx *tx, int64_t message_n, struct failure *f);
 /* The run can take a steering message now: 1, 0, -1. */
 int run_is_steerable(struct snapshot *s, const struct thread_run_row *run, struct failure *f);
+/* The same, and its agent knows a way. */
+int run_can_steer(struct snapshot *s, const struct thread_row *thread, const struct thread_run_row *run, struct failure *f);
 
 /* ---- run.c ---- */
 
@@ -172,6 +178,8 @@ int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *even
 
 /* What a program said, fit to be stored and shown: no credentials, no control characters, at most so many. */
 struct str clean_text(struct arena *arena, struct str text, size_t max_chars);
+/* The body of an item with its long texts cut to head and tail. */
+struct str clip_body(struct arena *arena, struct str body);
 /* {"class","code","message","retryable"} */
 struct str failure_json(struct arena *arena, const struct agent_failure *failure);
 

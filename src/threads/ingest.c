@@ -395,6 +395,8 @@ static int ingest_event(struct tx *tx, struct hearing *h, const struct agent_eve
 	case EVENT_TITLE:
 	case EVENT_MODE:
 	case EVENT_STEERED:
+	case EVENT_MODELS:
+	case EVENT_SELECTED:
 		return 0;
 	}
 	return 0;

@@ -79,6 +79,18 @@ static struct str join_deltas(struct arena *arena, const struct agent_event *eve
 	return buf_str(&text);
 }
 
+/* Members that are told replace those of the same name; a list of things to do is told whole. */
+static struct str merge_bodies(struct arena *arena, const struct agent_item *item, struct str old)
+{
+	struct json_error error;
+	json_auto_t *whole = old.p == NULL ? NULL : json_read(old, &error);
+	json_auto_t *part = json_read(item->body, &error);
+
+	if (item->kind == ITEM_TODO || whole == NULL || part == NULL || json_object_update(whole, part) != 0)
+		return item->body;
+	return json_compact(arena, whole);
+}
+
 static bool changes(const struct turn_item_row *row, const struct agent_item *item)
 {
 	return (item->title.p != NULL && !str_eq(item->title, row->title))
@@ -90,7 +102,7 @@ static void take(struct tx *tx, struct turn_item_row *row, const struct agent_it
 	if (item->title.p != NULL)
 		row->title = clean_text(tx->snapshot.arena, item->title, LIMIT_ITEM_TITLE_CHARS);
 	if (item->body.p != NULL)
-		row->body = item->body;
+		row->body = merge_bodies(tx->snapshot.arena, item, row->body);
 }
 
 /* What has ended may be told again while its run goes on (a list of things to do); it does not open again, its text

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "threads/places.h"
+#include "threads/wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -125,12 +126,21 @@ static void tick_all(struct threads *threads)
 	}
 }
 
+static void serve_waiters(struct threads *threads)
+{
+	int64_t next = waiters_serve(loop_now(threads));
+
+	if (next != 0)
+		loop_due(threads, next);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct threads *threads = timer->data;
 
 	(void)uv_timer_start(&threads->timer, on_timer, LOOK_EVERY_MS, 0);
 	tick_all(threads);
+	serve_waiters(threads);
 	orders_look(threads);
 }
 
@@ -157,6 +167,7 @@ static void on_wake(uv_async_t *wake)
 	bool is_stopping, is_draining;
 
 	finish_batches(threads);
+	serve_waiters(threads);
 	pthread_mutex_lock(&threads->lock);
 	is_stopping = threads->is_stopping;
 	is_draining = threads->is_draining;
@@ -195,6 +206,14 @@ static void *run_loop(void *arg)
 	(void)uv_timer_start(&threads->timer, on_timer, 0, 0);
 	(void)uv_run(&threads->loop, UV_RUN_DEFAULT);
 	return NULL;
+}
+
+/* On the thread that has synced a commit. */
+static void on_commit(void *context, int64_t newest)
+{
+	(void)newest;
+	if (waiters_are_due())
+		threads_wake(context);
 }
 
 static int set_up(struct threads *threads, struct failure *f)
@@ -240,6 +259,7 @@ int threads_start(const struct threads_options *options, struct threads **out, s
 	threads->credentials = credentials_create();
 	pthread_mutex_init(&threads->lock, NULL);
 	pthread_cond_init(&threads->changed, NULL);
+	store_follow(options->store, on_commit, threads);
 	places_set(options->runs, options->runs_per_project, options->runs_per_batch);
 	if (set_up(threads, f) != 0) {
 		threads_free(threads);

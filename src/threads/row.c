@@ -1,6 +1,8 @@
 /* Rows as one table describes them: to and from SQL, and into events. */
 #include "threads/row.h"
 
+#include "threads/wait.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -263,6 +265,7 @@ int row_put(struct tx *tx, enum row_table which, void *row, int64_t thread_n, st
 	jw_object_end(&w);
 	if (store_row(tx, table, params, f) != 0)
 		return -1;
+	waiters_mark(thread_n);
 	return event_add_thread(tx, table->event, thread_n, buf_str(&data), f);
 }
 

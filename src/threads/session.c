@@ -107,7 +107,10 @@ static void look_at_events(struct batch *batch)
 {
 	batch->is_text_only = batch->out.lines == NULL && !batch->out.ends_stdin && !batch->out.kills;
 	batch->text_bytes = 0;
-	for (const struct agent_event *event = batch->out.events; event != NULL; event = event->next) {
+	for (struct agent_event *event = batch->out.events; event != NULL; event = event->next) {
+		/* Here and not on the writer's thread: an output may be long. */
+		if (event->item.body.p != NULL)
+			event->item.body = clip_body(batch->arena, event->item.body);
 		if (event->kind == EVENT_ITEM && event->item.status == AGENT_RUNNING && event->item.delta.p != NULL
 			&& event->item.body.p == NULL)
 			batch->text_bytes += event->item.delta.n;

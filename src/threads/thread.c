@@ -1,6 +1,9 @@
 /* Threads, and which of their runs counts. */
 #include "threads/engine.h"
 
+const char *const runtime_mode_names[] = {"read-only", "approval-required", "auto-accept-edits", "full-access"};
+const char *const interaction_mode_names[] = {"plan", "default"};
+
 int thread_get(struct snapshot *s, int64_t n, struct thread_row *out, struct failure *f)
 {
 	int rc = GET(s, thread, n, out, f);

@@ -9,6 +9,7 @@ struct tools {
 	struct store *store;
 	struct rules *rules;
 	char *config_dir;
+	struct threads *threads; /* NULL: no agents */
 };
 
 /* One op of a call, its arguments read. */

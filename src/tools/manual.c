@@ -1,5 +1,6 @@
 /* The tables as manual (describe) and as tools/list. */
 #include "tools/frame.h"
+#include "tools/plain.h"
 
 #include "base/limits.h"
 
@@ -231,6 +232,10 @@ void tool_write_listing(const struct tool *tool, enum profile profile, struct js
 {
 	bool writes = has_operations(tool->ops, tool->op_count, profile);
 
+	if (tool->plain != NULL) {
+		plain_write_listing(tool, w);
+		return;
+	}
 	jw_object_begin(w);
 	jw_ktext(w, "name", tool->name);
 	jw_ktext(w, "title", tool->title);

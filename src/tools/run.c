@@ -1,5 +1,6 @@
 /* One call from the caller's thread to the reader or the writer and back. */
 #include "tools/frame.h"
+#include "tools/plain.h"
 
 #include <stdlib.h>
 
@@ -25,6 +26,11 @@ void tools_destroy(struct tools *tools)
 		return;
 	free(tools->config_dir);
 	free(tools);
+}
+
+void tools_use_threads(struct tools *tools, struct threads *threads)
+{
+	tools->threads = threads;
 }
 
 static void finish(struct frame *frame)
@@ -146,8 +152,15 @@ static void start_change(struct frame *frame, struct failure *f)
 
 void tools_call(struct tools *tools, struct tool_call *request)
 {
-	struct frame *frame = ARENA_NEW(request->arena, struct frame);
-	struct failure *f = ARENA_NEW(request->arena, struct failure);
+	struct frame *frame;
+	struct failure *f;
+
+	if (request->tool->plain != NULL) {
+		plain_call(tools, request);
+		return;
+	}
+	frame = ARENA_NEW(request->arena, struct frame);
+	f = ARENA_NEW(request->arena, struct failure);
 
 	failure_init(f, request->arena);
 	*frame = (struct frame){

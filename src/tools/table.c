@@ -1,4 +1,5 @@
 #include "tools/frame.h"
+#include "tools/plain.h"
 
 /* Table order is the order of tools/list; it never changes within a release. */
 const struct tool *const tool_table[] = {
@@ -13,6 +14,13 @@ const struct tool *const tool_table[] = {
 	&tool_docs_write,
 	&tool_config,
 	&tool_report,
+	&tool_orchestrator_capabilities,
+	&tool_delegate_task,
+	&tool_task_status,
+	&tool_task_cancel,
+	&tool_thread_send,
+	&tool_thread_wait,
+	&tool_thread_interrupt,
 };
 const size_t tool_count = sizeof(tool_table) / sizeof(tool_table[0]);
 
@@ -26,6 +34,8 @@ const struct tool *tool_find(struct str name)
 
 bool tool_in_profile(const struct tool *tool, enum profile profile)
 {
+	if (tool->plain != NULL)
+		return profile == PROFILE_FULL || profile == PROFILE_THREADS;
 	for (size_t i = 0; i < tool->select_count; i++)
 		if ((tool->selects[i].profiles & (unsigned)profile) != 0)
 			return true;

@@ -49,6 +49,7 @@ struct tool {
 	size_t op_count;
 	bool is_destructive;
 	bool is_idempotent;
+	const struct plain *plain; /* one operation without an envelope, instead of the above; NULL: none */
 };
 
 #define ERRORS(...) \

@@ -17,6 +17,9 @@ struct tool;
 /* `config_dir` (may be NULL) is where bodyFromFile looks; it is copied. */
 struct tools *tools_create(struct store *store, struct rules *rules, const char *config_dir);
 void tools_destroy(struct tools *tools);
+/* The engine of agents; before it is given, its tools are refused. */
+struct threads;
+void tools_use_threads(struct tools *tools, struct threads *threads);
 
 struct tool_call {
 	/* given */
@@ -26,6 +29,10 @@ struct tool_call {
 	const json_t *args;	   /* object, or NULL for {}; lives until done() */
 	void (*done)(struct tool_call *call); /* once, on any thread; may free the arena */
 	void *context;
+	int64_t max_wait_ms; /* that the caller's client endures; 0: no limit */
+	void (*progress)(struct tool_call *call); /* now and then while it waits; may not block. NULL: none */
+	/* the room's own */
+	void *waiting;
 	/* answered */
 	struct str envelope; /* JSON */
 	bool is_error;	     /* not ok, and nothing was committed */
@@ -39,6 +46,8 @@ struct tool_call {
 
 /* Exactly one done() follows, possibly before this returns. */
 void tools_call(struct tools *tools, struct tool_call *call);
+/* The caller has gone: if the call only waits, it is answered now. What it waited for goes on. */
+void tools_cancel(struct tool_call *call);
 
 /* Members of one tool for tools/list: "name":…,"inputSchema":…,"annotations":… */
 void tool_write_listing(const struct tool *tool, enum profile profile, struct json_writer *w);

@@ -8,14 +8,14 @@
  *   close_stdin, end, release
  *
  * Lines are told by size, hash of their bytes, and their start in hexadecimal. What was read is consumed. Started as
- * `host-client attempt-host DIR` it is that host; with NO_LANDLOCK=1 it and its hosts run as on a kernel without. */
+ * `host-client attempt-host DIR` it is that host; with NO_LANDLOCK or NO_CGROUP set it and its hosts run as on a
+ * machine without. */
 #include "agents/agents.h"
 #include "base/json.h"
 #include "base/limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -295,13 +295,13 @@ static void on_commands(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	}
 }
 
-/* As on a kernel that was built without it. */
-static void hide_landlock(void)
+/* A system call that fails from now on, here and in all that we start. */
+static void refuse_call(uint32_t call, uint32_t error)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
@@ -316,7 +316,9 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "attempt-host") == 0)
 		return attempt_host_main(argv[2]);
 	if (getenv("NO_LANDLOCK") != NULL)
-		hide_landlock();
+		refuse_call(SYS_landlock_create_ruleset, ENOSYS);
+	if (getenv("NO_CGROUP") != NULL)
+		refuse_call(SYS_mkdir, EACCES);
 	client.arena = arena_create();
 	client.settings.line_bytes = 1 << 20;
 	client.settings.cwd = "/";

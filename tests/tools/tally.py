@@ -32,7 +32,7 @@ def plain(path):
 def main():
     results, status = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     passed = failed = 0
-    readers = {"unit-*.json": unit, "*.xml": pytest, "fuzz.txt": plain, "conformance*.txt": plain}
+    readers = {"unit-*.json": unit, "*.xml": pytest, "fuzz.txt": plain, "conformance*.txt": plain, "agents.txt": plain}
     for pattern, read in readers.items():
         for path in sorted(results.glob(pattern)):
             more_passed, more_failed = read(path)

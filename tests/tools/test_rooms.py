@@ -13,13 +13,15 @@ MAY_USE = {
     "rules": {"base", "store"},
     "work": {"base", "store", "identity", "rules"},
     "agents": {"base"},
-    "providers": {"base"},
-    "threads": {"base", "store", "identity", "agents", "providers"},
+    "providers": {"base", "script"},
+    "workspace": {"base"},
+    "threads": {"base", "store", "identity", "agents", "providers", "workspace"},
     "tools": {"base", "store", "identity", "rules", "work", "threads"},
     "http": {"base"},
     "mcp": {"base", "http"},
-    "server": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp"},
-    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "threads"},
+    "server": {"base", "store", "identity", "rules", "work", "workspace", "tools", "http", "mcp", "providers", "threads"},
+    "script": {"base"},
+    "cli": {"base", "store", "identity", "rules", "work", "tools", "http", "mcp", "server", "agents", "providers", "threads", "script"},
 }
 
 # Headers that another room may include, one for each subject. Every other header stays inside its room;
@@ -30,13 +32,15 @@ DOORS = {
     "rules": {"rules.h", "cache.h"},
     "work": {"work.h", "advance.h", "config.h", "deps.h", "docs.h", "items.h", "notes.h", "parts.h", "report.h", "search.h", "select.h",
              "tree.h"},
-    "tools": {"tools.h", "tool.h"},
+    "tools": {"tools.h", "tool.h", "plain.h"},
     "agents": {"agents.h"},
     "providers": {"provider.h"},
-    "threads": {"threads.h"},
+    "workspace": {"workspace.h"},
+    "threads": {"threads.h", "commands.h", "command.h", "engine.h", "wait.h", "places.h"},
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
+    "script": {"script.h"},
     "cli": set(),
 }
 

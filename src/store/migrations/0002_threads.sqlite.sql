@@ -310,12 +310,9 @@ CREATE TABLE provider_turn (
 CREATE TABLE command_receipt (
   id TEXT PRIMARY KEY,
   thread_n INTEGER NOT NULL,
-  type INTEGER NOT NULL,
   fingerprint TEXT NOT NULL,           -- of the canonical arguments
   accepted_at INTEGER NOT NULL,
-  seq INTEGER NOT NULL,                -- newest event of it; of a refusal: newest event before
-  refusal TEXT,                        -- {"code","message"}: absent when it was accepted
-  result TEXT                          -- what its answer is made of
+  result TEXT NOT NULL                 -- what its answer is made of
 ) STRICT;
 CREATE INDEX command_receipt_thread ON command_receipt (thread_n);
 
