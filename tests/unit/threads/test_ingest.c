@@ -285,6 +285,22 @@ static void usage_is_kept_with_its_run(void **state)
 		"{\"inputTokens\":10,\"outputTokens\":20,\"reasoningTokens\":0,\"costUsd\":0.1,\"contextUsed\":7}");
 }
 
+/* Its row has moved on: the delivery of a task is out. */
+static void usage_that_comes_after_the_end_changes_nothing(void **state)
+{
+	struct stage *st = *state;
+	int64_t run = at_work(st);
+	struct subagent_row task = delegate_task(st, run_row(st, run).thread_n, "x", WAKE_SETTLED_ONLY);
+	struct agent_out *out = hear(st);
+
+	work(st, task.child_run_n, "done");
+	add_end(out, AGENT_COMPLETED, NULL);
+	agent_out_event(out, EVENT_USAGE)->usage = (struct agent_usage){1, 1, 1, 1, -1, -1, -1};
+	tell(st, session_of_run(st, run), out);
+	assert_null(run_row(st, run).usage.p);
+	assert_delivery(st, task.n, DELIVERY_CLAIMED);
+}
+
 static void a_failure_is_stored_without_its_secrets(void **state)
 {
 	struct stage *st = *state;
@@ -350,6 +366,7 @@ int main(void)
 		TEST(questions_of_a_run_that_has_ended_are_closed_however_many_there_are),
 		TEST(questions_of_a_superseded_attempt_are_closed),
 		TEST(usage_is_kept_with_its_run),
+		TEST(usage_that_comes_after_the_end_changes_nothing),
 		TEST(a_failure_is_stored_without_its_secrets),
 		TEST(a_resumed_conversation_is_the_same_and_a_new_one_is_not),
 		TEST(lines_wait_until_the_host_has_them),

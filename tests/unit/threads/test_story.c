@@ -10,8 +10,6 @@
 #define BATCH 100      /* steps of one transaction */
 #define RUNS_MAX 40    /* unfinished at the same time */
 
-SQL(SQL_ADD_STATE, "INSERT INTO session_state (session_n, spool_offset, line_seq, driver_state) VALUES ($1, 0, 0, '{}')");
-
 struct story {
 	struct stage *st;
 	uint64_t chapter, seed;
@@ -70,7 +68,7 @@ static int open_session(struct story *story, struct tx *tx, int64_t thread, int6
 
 	agent_out_init(&heard, tx->snapshot.arena);
 	agent_out_event(&heard, EVENT_OPENED)->caps = &caps;
-	if (PUT(tx, provider_session, &row, thread, f) != 0 || tx_run(tx, f, SQL_ADD_STATE, "i", row.n) < 0)
+	if (PUT(tx, provider_session, &row, thread, f) != 0 || put_session_state(tx, row.n, f) != 0)
 		return -1;
 	*out = row.n;
 	return hear_one(story, tx, row.n, &heard, 0, 0, f);
