@@ -230,9 +230,9 @@ static enum row_table table_of_event(int64_t type)
 
 static int replay_text(struct tx *tx, const json_t *data, struct failure *f)
 {
-	return tx_run(tx, f, "INSERT INTO item_chunk (item_n, at, text) VALUES ($1, $2, $3)", "iis",
+	return tx_run(tx, f, "INSERT INTO item_chunk (item_n, at, bytes, text) VALUES ($1, $2, $3, $4)", "iiis",
 		       json_integer_value(json_object_get(data, "itemN")), json_integer_value(json_object_get(data, "at")),
-		       json_member_str(data, "text")) < 0
+		       (int64_t)json_member_str(data, "text").n, json_member_str(data, "text")) < 0
 		? -1
 		: 0;
 }
