@@ -139,7 +139,8 @@ static void an_item_knows_what_it_belongs_to(void **state)
 	add_item(out, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{}");
 	out->events->next->item.parent = STR("s");
 	tell(st, session_of_run(st, run), out);
-	assert_int_equal(count(st, "SELECT parent_n FROM turn_item WHERE type = 7"), count(st, "SELECT n FROM turn_item WHERE type = 20"));
+	assert_int_equal(count(st, "SELECT parent_n FROM turn_item WHERE type = 7"),
+		count(st, "SELECT n FROM turn_item WHERE type = 20"));
 }
 
 static void sub_agents_of_the_program_end_with_its_run_and_tasks_of_ours_do_not(void **state)

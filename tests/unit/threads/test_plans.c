@@ -43,7 +43,8 @@ static void live(struct stage *st)
 	ask(st, run);
 	(void)say(st, parent, "later");
 	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_STEER, .text = STR("l")}, &sent), 0);
-	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("r")}, &sent), 0);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("r")}, &sent),
+		0);
 	finish(st, run, AGENT_INTERRUPTED, NULL);
 	begin(st, run);
 	for (int i = 0; i < 3; i++)

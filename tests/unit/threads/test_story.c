@@ -120,7 +120,8 @@ static int act_delegate(struct story *story, struct tx *tx, struct failure *f)
 		.task = STR("do it"), .driver = STR("codex"), .instance_id = draw(story, 2) == 0 ? STR("one") : STR("two"),
 		.wake = (enum completion_wake)draw(story, 2)};
 	int64_t n;
-	int rc = pick(story, tx, "thread_run x JOIN thread t ON t.n = x.thread_n WHERE x.status = 3 AND t.archived_at IS NULL AND t.depth < 6 AND"
+	int rc = pick(story, tx,
+		"thread_run x JOIN thread t ON t.n = x.thread_n WHERE x.status = 3 AND t.archived_at IS NULL AND t.depth < 6 AND"
 		" (SELECT count(*) FROM subagent s WHERE s.thread_n = t.n AND s.status < 3) < 6", &n, f);
 
 	if (rc <= 0)
@@ -302,8 +303,8 @@ static int act_archive(struct story *story, struct tx *tx, struct failure *f)
 	return PUT(tx, thread, &row, n, f);
 }
 
-static int (*const acts[])(struct story *story, struct tx *tx, struct failure *f) = {act_say, act_delegate, act_effect, act_effect,
-	act_effect, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
+static int (*const acts[])(struct story *story, struct tx *tx, struct failure *f) = {act_say, act_delegate, act_effect,
+	act_effect, act_effect, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
 
 #define ACTS (sizeof(acts) / sizeof(acts[0]))
 

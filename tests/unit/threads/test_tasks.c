@@ -59,7 +59,8 @@ static void a_task_is_a_thread_of_its_own_with_only_the_prompt(void **state)
 	assert_int_equal(count(st, "SELECT count(*) FROM context_transfer WHERE type = 3 AND source_n = %lld AND target_n = %lld"
 		" AND status = 4 AND target_run_n = %lld", (long long)parent, (long long)child.n, (long long)task.child_run_n), 1);
 	assert_int_equal(count(st, "SELECT cohort FROM thread_run WHERE n = %lld", (long long)task.run_n), COHORT_OPEN);
-	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE thread_n = %lld AND type = 20 AND status = 1", (long long)parent), 1);
+	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE thread_n = %lld AND type = 20 AND status = 1", (long long)parent),
+		1);
 }
 
 static void the_log_of_a_child_begins_with_its_own_creation(void **state)
@@ -137,7 +138,8 @@ static void a_finished_child_gives_its_parent_its_last_words_once(void **state)
 	assert_int_equal(count(st, "SELECT count(*) FROM context_transfer WHERE type = 4"), 1);
 	assert_string_equal(text(st, "SELECT text FROM turn_item WHERE n = %lld", (long long)task.item_n), "42");
 	assert_int_equal(count(st, "SELECT status FROM node WHERE n = %lld", (long long)task.n), WORK_COMPLETED);
-	assert_int_equal(task.result_item_n, count(st, "SELECT n FROM turn_item WHERE text = '42' AND thread_n = %lld", (long long)task.child_n));
+	assert_int_equal(task.result_item_n,
+		count(st, "SELECT n FROM turn_item WHERE text = '42' AND thread_n = %lld", (long long)task.child_n));
 }
 
 static void a_published_result_stays_while_the_child_goes_on_and_fails(void **state)
@@ -191,7 +193,8 @@ static void the_last_attempt_of_a_restarted_run_is_its_result(void **state)
 	struct dispatched sent;
 
 	begin(st, task.child_run_n);
-	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_RESTART, .text = STR("no")}, &sent), 0);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_RESTART, .text = STR("no")}, &sent),
+		0);
 	add_item(late, ITEM_TEXT, "late", AGENT_RUNNING, "still in the old way", NULL);
 	add_end(late, AGENT_INTERRUPTED, NULL);
 	tell(st, session_of(st, task.child_n), late);
@@ -499,7 +502,8 @@ static void a_steered_wake_is_still_the_delivery(void **state)
 	work(st, task.child_run_n, "1");
 	wake = wake_of(st, parent).n;
 	begin(st, wake);
-	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("left")}, &sent), 0);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("left")}, &sent),
+		0);
 	finish(st, wake, AGENT_INTERRUPTED, NULL);
 	work(st, wake, "ok");
 	assert_delivery(st, task.n, DELIVERY_DELIVERED);
