@@ -110,6 +110,17 @@ static void joined_pieces_lose_no_change_of_the_item(void **state)
 	assert_string_equal(body_of(st, TYPE_COMMAND_EXECUTION), "{\"input\":\"ls\",\"output\":\"a\"}");
 }
 
+static void a_body_is_told_in_parts(void **state)
+{
+	struct stage *st = *state;
+	int64_t run = at_work(st);
+
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{\"input\":\"ls\",\"output\":\"\"}");
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{\"output\":\"a\"}");
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_COMPLETED, NULL, "{\"exitCode\":0}");
+	assert_string_equal(body_of(st, TYPE_COMMAND_EXECUTION), "{\"input\":\"ls\",\"output\":\"a\",\"exitCode\":0}");
+}
+
 static void a_list_of_things_to_do_is_replaced_as_a_whole(void **state)
 {
 	struct stage *st = *state;
@@ -357,6 +368,7 @@ int main(void)
 		TEST(a_text_of_an_interrupted_run_is_kept),
 		TEST(a_text_ends_at_its_limit_between_two_characters),
 		TEST(joined_pieces_lose_no_change_of_the_item),
+		TEST(a_body_is_told_in_parts),
 		TEST(a_list_of_things_to_do_is_replaced_as_a_whole),
 		TEST(an_item_knows_what_it_belongs_to),
 		TEST(sub_agents_of_the_program_end_with_its_run_and_tasks_of_ours_do_not),

@@ -242,6 +242,36 @@ static void background_work_ends_with_its_process(void **state)
 	assert_str(task_row(st, task.n).result, "soon");
 }
 
+static void a_report_of_a_monitor_does_not_hold_the_result_back(void **state)
+{
+	struct stage *st = *state;
+	int64_t parent = parent_at_work(st);
+	struct subagent_row task = delegate_task(st, parent, "x", WAKE_SETTLED_ONLY);
+	struct dispatched report;
+
+	begin(st, task.child_run_n);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_QUEUE, .text = STR("it moved"),
+		.notification = STR("{\"source\":{\"kind\":\"monitor\"}}")}, &report), 0);
+	finish(st, task.child_run_n, AGENT_COMPLETED, "done");
+	assert_str(task_row(st, task.n).result, "done");
+	assert_run(st, report.run_n, RUN_STARTING);
+}
+
+static void a_child_with_a_message_in_its_queue_is_still_at_work(void **state)
+{
+	struct stage *st = *state;
+	int64_t parent = parent_at_work(st);
+	struct subagent_row task = delegate_task(st, parent, "x", WAKE_SETTLED_ONLY);
+	int64_t next;
+
+	begin(st, task.child_run_n);
+	next = say(st, task.child_n, "and this");
+	finish(st, task.child_run_n, AGENT_COMPLETED, "one");
+	assert_int_equal(progress(st, task.child_n), CHILD_WORKING);
+	work(st, next, "two");
+	assert_str(task_row(st, task.n).result, "two");
+}
+
 static void a_child_waits_for_its_own_children_and_goes_on_with_their_results(void **state)
 {
 	struct stage *st = *state;
@@ -607,6 +637,8 @@ int main(void)
 		TEST(the_last_attempt_of_a_restarted_run_is_its_result),
 		TEST(background_work_holds_the_result_back),
 		TEST(background_work_ends_with_its_process),
+		TEST(a_report_of_a_monitor_does_not_hold_the_result_back),
+		TEST(a_child_with_a_message_in_its_queue_is_still_at_work),
 		TEST(a_child_waits_for_its_own_children_and_goes_on_with_their_results),
 		TEST(a_child_whose_children_ended_while_it_worked_goes_on_before_its_result),
 		TEST(a_child_that_was_stopped_ends_with_its_last_child),
