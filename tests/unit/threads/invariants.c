@@ -108,31 +108,11 @@ int broken_invariants(struct snapshot *s)
 #define JSON(column) "j"
 #define END(table) ;
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 
 /* By table and column: j where JSON stands. */
 static const char *const json_columns[] = {
 #define ROW(table, event) json_of_##table,
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 };
 
 /* JSON as a value: blanks, and how a number is written, are not kept. */
@@ -209,20 +189,7 @@ static enum row_table table_of_event(int64_t type)
 #define ROW(table, event) \
 	case EVENT_##event: \
 		return ROW_##table;
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 	default:
 		return ROW_TABLES;
 	}
