@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <ctype.h>
 
-#define MAX_TABLES 32
+#define MAX_TABLES 48
 
 /* ---- out ---- */
 

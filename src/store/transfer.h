@@ -2,8 +2,10 @@
  *
  * The first line is a header, the last one counts the rows; between them each line is one row, its table
  * named by "in". Rows keep their numbers, times and versions, so what comes out of an imported database is
- * byte for byte what went in. Left out: credentials and sessions, claims that run, idempotency records, the
- * call log, and counts, which are made again. The tables and columns are data: transfer_table.c. */
+ * byte for byte what went in. Left out: credentials and sessions of callers, claims that run, idempotency records, the
+ * call log, and counts, which are made again. Threads travel as they stand, their live sessions and orders too: where
+ * the file goes no process belongs to them, and the first server there finds them lost and ends them, as after a crash.
+ * The tables and columns are data: transfer_table.c. */
 #ifndef DAIS_STORE_TRANSFER_H
 #define DAIS_STORE_TRANSFER_H
 
