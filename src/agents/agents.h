@@ -78,7 +78,7 @@ int host_start(uv_loop_t *loop, const struct host_settings *settings, const stru
 	struct host **out, struct failure *f);
 /* Go on with the host of this directory. A dead one with an exit.json answers ready() and, after its spool was read,
  * exited() just the same; a dead one without: its strays are killed first, and the cause is "lost". Of two servers the
- * newer one is heard; the older one hears no more. */
+ * newer one is heard; the older one hears no more. spool_offset -1: behind all that is there, for who only wants its end. */
 int host_connect(uv_loop_t *loop, const char *directory, int64_t spool_offset, const struct host_handlers *handlers,
 	void *context, struct host **out, struct failure *f);
 /* Queue a line (without its end) for the program's stdin. Numbers rise; what was taken before is ignored. UNAVAILABLE:

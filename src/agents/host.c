@@ -454,6 +454,13 @@ out_dir:
 	return -1;
 }
 
+static int64_t spool_size(int dir)
+{
+	struct stat info;
+
+	return fstatat(dir, FILE_SPOOL, &info, AT_SYMLINK_NOFOLLOW) == 0 ? (int64_t)info.st_size : 0;
+}
+
 int host_connect(uv_loop_t *loop, const char *directory, int64_t spool_offset, const struct host_handlers *handlers,
 	void *context, struct host **out, struct failure *f)
 {
@@ -461,6 +468,8 @@ int host_connect(uv_loop_t *loop, const char *directory, int64_t spool_offset, c
 
 	if (dir < 0)
 		return -1;
+	if (spool_offset < 0)
+		spool_offset = spool_size(dir);
 	*out = host_create(loop, dir, spool_offset, handlers, context);
 	(*out)->link = LINK_DIALING;
 	wake(*out, 0);

@@ -218,7 +218,10 @@ static int broken(struct tx *tx, struct hearing *h, const struct agent_event *ev
 	if (h->turn.n != 0 && !work_is_terminal(h->turn.status))
 		return fail_turn(tx, h, &event->failure, f);
 	rc = thread_blocking_run(&tx->snapshot, h->thread.n, &run, f);
-	return rc == 1 ? run_end(tx, &run, RUN_FAILED, h->session.last_error, f) : rc;
+	if (rc != 1)
+		return rc;
+	return h->is_lost ? run_end(tx, &run, RUN_CANCELLED, STR_NONE, f)
+			  : run_end(tx, &run, RUN_FAILED, h->session.last_error, f);
 }
 
 static int usage(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)

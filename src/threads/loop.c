@@ -201,6 +201,8 @@ static void *run_loop(void *arg)
 	failure_init(&f, arena);
 	if (sessions_recover(threads, &f) != 0)
 		log_line(LOG_ERROR, "threads", "live sessions could not be read", {"reason", LOG_STRV(f.message)});
+	else if (strays_end(threads, &f) != 0)
+		log_line(LOG_ERROR, "threads", "agents of no session could not be looked for", {"reason", LOG_STRV(f.message)});
 	if (threads->recovering == 0)
 		loop_recovered(threads);
 	(void)uv_timer_start(&threads->timer, on_timer, 0, 0);

@@ -105,6 +105,14 @@ extern const struct host_handlers session_handlers;
 /* Takes one order that can be given now: 1 it is in the batch, 0 none, -1 failure. */
 int order_take(struct session *session, struct batch *batch, struct failure *f);
 
+/* Of an agent that has ended, with its files. */
+void directory_remove(const char *directory);
+
+/* ---- stray.c ---- */
+/* After sessions_recover: ends every agent that belongs to no session. It counts as recovering meanwhile, since its number
+ * may be given again. */
+int strays_end(struct threads *threads, struct failure *f);
+
 /* ---- open.c ---- */
 /* Looks for threads with orders: opens sessions for those that need one, lets the others go on. */
 void orders_look(struct threads *threads);

@@ -137,7 +137,9 @@ static void grant(struct session *session)
 static void not_started(struct session *session, const struct failure *f)
 {
 	session->has_exited = true;
-	session->exit = (struct agent_exit){.code = -1, .cause = STR("spawn_failed"), .stderr_tail = str_dup(session->life, f->message)};
+	session->exit = (struct agent_exit){.code = -1,
+		.cause = session->is_lost ? STR("lost") : STR("spawn_failed"),
+		.stderr_tail = str_dup(session->life, f->message)};
 	session_advance(session);
 }
 
@@ -207,12 +209,12 @@ static void finished(struct batch *batch)
 	batch_destroy(batch);
 }
 
-static void submit_for(struct threads *threads, int64_t thread_n, int (*run)(struct tx *tx, void *arg, struct failure *f))
+static void submit_for(struct threads *threads, int64_t n, int (*run)(struct tx *tx, void *arg, struct failure *f))
 {
 	struct batch *batch = batch_create(threads, NULL);
 	int64_t *arg = ARENA_NEW(batch->arena, int64_t);
 
-	*arg = thread_n;
+	*arg = n;
 	batch_submit(batch, run, arg, finished);
 }
 
@@ -222,7 +224,7 @@ static void open_for(struct threads *threads, int64_t thread_n, struct str insta
 	struct opening *o;
 	const struct provider_instance *instance = threads_instance(threads, instance_id);
 
-	if (instance == NULL) {
+	if (instance == NULL || instance->driver->create == NULL) {
 		submit_for(threads, thread_n, fail_run);
 		return;
 	}
@@ -316,6 +318,14 @@ static int load_agent(struct session *session, struct str driver_state, struct f
 	return session->agent->driver->load(session->agent, state, f);
 }
 
+/* Nobody can speak to the agent any more: what it did ends with it. */
+static int end_lost(struct tx *tx, void *arg, struct failure *f)
+{
+	struct ingest in = {.session_n = *(const int64_t *)arg, .spool_offset = -1, .is_over = true, .is_lost = true};
+
+	return ingest(tx, &in, f);
+}
+
 static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, int64_t offset, struct str state,
 	struct failure *f)
 {
@@ -327,8 +337,9 @@ static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, 
 	if (NEED(s, provider_session, n, &row, f) != 0 || hearing_read(s, n, &hearing, f) != 0)
 		return;
 	instance = threads_instance(threads, row.instance_id);
-	if (instance == NULL) {
+	if (instance == NULL || instance->driver->create == NULL) {
 		log_line(LOG_WARN, "threads", "an agent's provider is not configured any more", {"provider", LOG_STRV(row.instance_id)});
+		submit_for(threads, n, end_lost);
 		return;
 	}
 	session = session_create(threads, &row, instance);
@@ -338,8 +349,11 @@ static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, 
 	session->is_opened = row.status != SESSION_STARTING && row.status != SESSION_ERROR;
 	session->has_turn = hearing.turn.n != 0 && !work_is_terminal(hearing.turn.status);
 	if (load_agent(session, state, f) != 0
-		|| host_connect(&threads->loop, session->directory, offset, &session_handlers, session, &session->host, f) != 0)
+		|| host_connect(&threads->loop, session->directory, offset, &session_handlers, session, &session->host, f) != 0) {
+		/* Its host is not on this machine: the database came from elsewhere, or from an earlier day. */
+		session->is_lost = true;
 		not_started(session, f);
+	}
 }
 
 int sessions_recover(struct threads *threads, struct failure *f)
