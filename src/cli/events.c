@@ -11,7 +11,7 @@
 enum { KEY_SINCE = 2000, KEY_TYPE, KEY_COUNT, KEY_JSON };
 
 #define MAX_TYPES 32
-#define TYPE_COLUMNS 23 /* the longest, project_config.upserted */
+#define TYPE_COLUMNS 24 /* the longest, provider-session.updated */
 #define HEAD_COLUMNS (44 + TYPE_COLUMNS) /* time, type, item, actor */
 
 struct events {
@@ -133,6 +133,7 @@ static void print_event(struct cli *cli, const json_t *event)
 {
 	struct str type = json_member_str(event, "type");
 	struct str item = json_member_str(event, "itemId");
+	struct str thread = json_member_str(event, "threadId");
 	size_t width = term_width() < HEAD_COLUMNS + 16 ? HEAD_COLUMNS + 16 : term_width();
 
 	if (item.p == NULL)
@@ -144,6 +145,8 @@ static void print_event(struct cli *cli, const json_t *event)
 	term_cell(cli, (struct str){item.p == NULL ? "" : item.p, item.n < 8 ? item.n : 8}, 8);
 	(void)printf(" ");
 	term_cell(cli, json_member_str(json_object_get(event, "actor"), "id"), 12);
+	if (thread.p != NULL)
+		(void)printf("  %.*s", STRF(term_text(cli->arena, thread, 0)));
 	/* In a file or a pipe nothing is cut. */
 	print_data(cli, type, json_object_get(event, "data"), isatty(STDOUT_FILENO) != 0 ? width - HEAD_COLUMNS : 0);
 	(void)putchar('\n');

@@ -2,6 +2,7 @@
 #include "server/private.h"
 
 #include "base/clock.h"
+#include "threads/view.h"
 
 struct template {
 	const char *pattern;
@@ -12,7 +13,17 @@ struct template {
 	/* Arguments of that tool, with {name} filled in as JSON strings. */
 	const char *arguments;
 	bool is_listed; /* no variable: an entry point of resources/list */
+	const struct view *view; /* what `id` names, when it is nothing of the work graph */
 };
+
+/* Things of the thread half are shown by reading them: asking a tool how a task stands counts as having read its result. */
+struct view {
+	int (*find)(struct snapshot *s, struct str id, int64_t *n, int64_t *thread_n, struct failure *f);
+	int (*show)(struct snapshot *s, int64_t n, struct json_writer *w, struct failure *f);
+};
+static const struct view thread_resource = {view_find_thread, view_thread};
+static const struct view run_resource = {view_find_run, view_run};
+static const struct view task_resource = {view_find_task, view_task};
 
 static const char guide[] =
 	"# dais\n\n"
@@ -45,6 +56,10 @@ static const struct template templates[] = {
 		"{\"select\":\"get\",\"rootId\":{root},\"slug\":{slug}}", false},
 	{"dais://config/{root}", "config", "Rules of a project", "The effective rules of a project.", "config",
 		"{\"select\":\"effective\",\"rootId\":{root}}", false},
+	{"dais://thread/{id}", "thread", "A thread", "How a thread stands, and which runs are its newest.", NULL, NULL, false,
+		&thread_resource},
+	{"dais://run/{id}", "run", "A run", "How a run of a thread stands.", NULL, NULL, false, &run_resource},
+	{"dais://task/{id}", "task", "A task", "How a delegated task stands, and its result.", NULL, NULL, false, &task_resource},
 };
 #define COUNT (sizeof(templates) / sizeof(templates[0]))
 
@@ -65,7 +80,7 @@ void resources_list(struct mcp_request *req, bool wants_templates, struct str af
 		jw_ktext(&w, "name", templates[i].name);
 		jw_ktext(&w, "title", templates[i].title);
 		jw_ktext(&w, "description", templates[i].description);
-		jw_ktext(&w, "mimeType", templates[i].tool == NULL ? "text/markdown" : "application/json");
+		jw_ktext(&w, "mimeType", templates[i].tool == NULL && templates[i].view == NULL ? "text/markdown" : "application/json");
 		jw_object_end(&w);
 	}
 	jw_array_end(&w);
@@ -159,6 +174,96 @@ static void read_done(struct tool_call *call)
 		json_canonical(call->arena, json_object_get(envelope, "data")), 0);
 }
 
+/* ---- threads ---- */
+
+SQL(SQL_PROJECT_OF, "SELECT project_n FROM thread WHERE n = $1");
+SQL(SQL_THREAD_PLACE,
+	"SELECT t.project_n, p.root_n FROM thread t JOIN project p ON p.n = t.project_n WHERE t.n = $1 AND t.deleted_at IS NULL");
+
+/* An agent that dais started sees the threads of its project, others those of the projects that they may read. */
+static int may_read_thread(struct snapshot *s, const struct caller *caller, int64_t thread_n, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int64_t own = 0;
+	int rc;
+
+	if (!caller_may(caller, CAP_READ))
+		return 0;
+	if (caller->thread_n != 0 && query_int(s, &own, f, SQL_PROJECT_OF, "i", caller->thread_n) < 0)
+		return -1;
+	if (query(s, &q, f, SQL_THREAD_PLACE, "i", thread_n) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc != 1)
+		return rc;
+	return caller->thread_n != 0 ? own == col_int(&q, 0) : caller_reads_root(caller, col_int(&q, 1));
+}
+
+/* 1 and what it is, 0 not there or not for this caller, -1. */
+static int view_find(struct snapshot *s, const struct view *view, const struct caller *caller, struct str id, int64_t *n,
+	struct failure *f)
+{
+	int64_t thread_n;
+	int rc = view->find(s, id, n, &thread_n, f);
+
+	return rc == 1 ? may_read_thread(s, caller, thread_n, f) : rc;
+}
+
+struct view_reading {
+	struct store_read job;
+	struct reading *reading;
+	struct str id;
+};
+
+static void view_refused(void *arg, struct failure *f)
+{
+	const struct view_reading *v = arg;
+
+	mcp_finish_internal(v->reading->req, f->retry_after_ms);
+}
+
+static void view_run_read(struct snapshot *s, void *arg)
+{
+	const struct view_reading *v = arg;
+	struct reading *reading = v->reading;
+	const struct view *view = reading->template->view;
+	struct json_writer w;
+	struct failure f;
+	struct buf out;
+	int64_t n;
+	int rc;
+
+	failure_init(&f, s->arena);
+	buf_init(&out, s->arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	rc = view_find(s, view, &reading->call.caller, v->id, &n, &f);
+	jw_object_begin(&w);
+	if (rc == 1 && view->show(s, n, &w, &f) != 0)
+		rc = -1;
+	jw_object_end(&w);
+	if (rc < 0)
+		view_refused(arg, &f);
+	else if (rc == 0)
+		mcp_finish_resource_missing(reading->req, reading->uri);
+	else
+		finish_text(reading->req, reading->uri, "application/json", buf_str(&out), 0);
+}
+
+static void view_read(struct reading *reading, struct str id)
+{
+	struct server *server = mcp_request_app(reading->req);
+	struct arena *arena = mcp_request_arena(reading->req);
+	struct view_reading *v = ARENA_NEW(arena, struct view_reading);
+	struct failure f;
+
+	failure_init(&f, arena);
+	server_caller(reading->req, &reading->call.caller);
+	*v = (struct view_reading){.job = {.run = view_run_read, .refuse = view_refused, .arg = v, .arena = arena},
+		.reading = reading, .id = str_dup(arena, id)};
+	if (store_read_submit(server->store, &v->job, &f) != 0)
+		view_refused(v, &f);
+}
+
 void resource_read(struct mcp_request *req, struct str uri)
 {
 	struct arena *arena = mcp_request_arena(req);
@@ -172,6 +277,10 @@ void resource_read(struct mcp_request *req, struct str uri)
 	reading->template = match(arena, uri, &found);
 	if (reading->template == NULL) {
 		mcp_finish_resource_missing(req, uri);
+		return;
+	}
+	if (reading->template->view != NULL) {
+		view_read(reading, found.value[0]);
 		return;
 	}
 	if (reading->template->tool == NULL) {
@@ -201,7 +310,8 @@ bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri
 	struct call call;
 	struct snapshot s;
 	struct failure f;
-	bool visible = template != NULL && (template->tool == NULL || caller_may(caller->app, CAP_READ));
+	bool is_open = template != NULL && template->tool == NULL && template->view == NULL;
+	bool visible = template != NULL && (is_open || caller_may(caller->app, CAP_READ));
 	int64_t n;
 
 	/* What names an item or a project is visible when that is. */
@@ -211,9 +321,13 @@ bool resource_visible(void *app, const struct mcp_caller *caller, struct str uri
 		failure_init(&f, arena);
 		if (snapshot_begin(server->store, arena, &s, &f) != 0)
 			return false;
-		call_init(&call, arena, caller->app, server->rules);
-		visible = id_resolve(&s, &call, KIND_ITEM, found.value[i], STR("uri"), &n, &f) == 0;
-		call_finish(&call);
+		if (template->view != NULL) {
+			visible = view_find(&s, template->view, caller->app, found.value[i], &n, &f) == 1;
+		} else {
+			call_init(&call, arena, caller->app, server->rules);
+			visible = id_resolve(&s, &call, KIND_ITEM, found.value[i], STR("uri"), &n, &f) == 0;
+			call_finish(&call);
+		}
 		snapshot_end(&s);
 	}
 	return visible;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "threads/view.h"
 
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -38,6 +39,8 @@ struct stream_hub {
 /* One event as it travels, in both shapes. */
 struct frame {
 	int64_t seq, root_n;
+	int64_t project_n;    /* of an event of threads, else 0 */
+	bool is_hidden;	      /* nobody sees it: its thread was deleted */
 	struct str type;      /* wire name */
 	struct str stream;    /* name on the stream, absent: audit only */
 	struct str head;      /* data of the stream, open at its end for the actor */
@@ -46,9 +49,13 @@ struct frame {
 };
 
 SQL(SQL_EVENT_PAGE,
-	"SELECT e.seq, e.at, e.type, e.root_n, e.entity_id, i.id, r.id, p.id, p.kind, e.req_id, e.data, e.seat"
+	"SELECT e.seq, e.at, e.type, e.root_n, e.entity_id, i.id, r.id, p.id, p.kind, e.req_id, e.data, e.seat, e.thread_n"
 	" FROM event e LEFT JOIN item i ON i.n = e.item_n LEFT JOIN item r ON r.n = e.root_n"
 	" JOIN principal p ON p.n = e.actor_n WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3");
+SQL(SQL_EVENT_THREAD,
+	"SELECT t.id, t.deleted_at, j.n, j.id, j.root_n, r.id FROM thread t JOIN project j ON j.n = t.project_n"
+	" LEFT JOIN item r ON r.n = j.root_n WHERE t.n = $1");
+SQL(SQL_EVENT_PROJECT, "SELECT j.id, j.root_n, r.id FROM project j LEFT JOIN item r ON r.n = j.root_n WHERE j.n = $1");
 
 static void write_id(struct json_writer *w, const char *key, struct id id)
 {
@@ -105,22 +112,129 @@ static void write_line(struct frame *frame, const struct query *q, struct arena 
 	frame->line = buf_str(&out);
 }
 
-static void read_frame(const struct query *q, struct arena *arena, struct frame *frame)
+/* ---- events of threads ---- */
+
+/* Whose it is; the members that go in front of every other. */
+struct belonging {
+	struct str members;
+	struct id root;
+};
+
+/* 1 known, 0 its row is gone, -1. */
+static int read_belonging(struct snapshot *s, int64_t thread_n, const json_t *data, struct frame *frame,
+	struct belonging *out, struct failure *f)
+{
+	AUTO(query_endp) struct query q = {0};
+	int64_t project_n = json_integer_value(json_object_get(data, "n"));
+	struct json_writer w;
+	struct buf members;
+	int first = thread_n == 0 ? 0 : 3;
+	int rc = thread_n == 0 ? query(s, &q, f, SQL_EVENT_PROJECT, "i", project_n)
+			       : query(s, &q, f, SQL_EVENT_THREAD, "i", thread_n);
+
+	if (rc != 0 || (rc = query_next(&q, f)) != 1)
+		return rc;
+	frame->project_n = thread_n == 0 ? project_n : col_int(&q, 2);
+	/* That it was deleted is the last that is said of a thread. */
+	frame->is_hidden = thread_n != 0 && !col_is_null(&q, 1) && json_object_get(data, "deletedAt") == NULL;
+	frame->root_n = col_int(&q, first + 1);
+	out->root = col_id(&q, first + 2);
+	buf_init(&members, s->arena, SIZE_MAX);
+	json_writer_init(&w, &members);
+	write_id(&w, "rootId", out->root);
+	jw_kstr(&w, "projectId", col_str(&q, first));
+	if (thread_n != 0)
+		jw_kstr(&w, "threadId", col_str(&q, 0));
+	out->members = buf_str(&members);
+	return 1;
+}
+
+static void write_thread_sse(struct frame *frame, const struct query *q, struct arena *arena, struct str belongs,
+	struct str members)
+{
+	struct json_writer w;
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	jw_kint(&w, "id", frame->seq);
+	jw_kstr(&w, "event", frame->stream);
+	jw_ktime(&w, "modifiedAt", col_int(q, 1));
+	jw_members(&w, belongs);
+	jw_members(&w, members);
+	frame->head = buf_str(&out);
+}
+
+static void write_thread_line(struct frame *frame, const struct query *q, struct arena *arena, struct str belongs,
+	struct str members)
+{
+	struct json_writer w;
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	jw_object_begin(&w);
+	jw_kint(&w, "seq", frame->seq);
+	jw_ktime(&w, "at", col_int(q, 1));
+	jw_kstr(&w, "type", frame->type);
+	jw_members(&w, belongs);
+	jw_kobject(&w, "actor");
+	jw_kstr(&w, "id", col_str(q, 7));
+	jw_ktext(&w, "kind", principal_kind_name((enum principal_kind)col_int(q, 8)));
+	jw_object_end(&w);
+	jw_kstr_opt(&w, "reqId", col_str(q, 9));
+	jw_kobject(&w, "data");
+	jw_members(&w, members);
+	jw_object_end(&w);
+	jw_object_end(&w);
+	buf_add_char(&out, '\n');
+	frame->line = buf_str(&out);
+}
+
+static int read_thread_frame(struct snapshot *s, const struct query *q, const json_t *data, struct frame *frame,
+	struct failure *f)
+{
+	struct belonging belongs;
+	struct json_writer w;
+	struct buf members;
+	int rc = read_belonging(s, col_int(q, 12), data, frame, &belongs, f);
+
+	if (rc != 1) {
+		frame->is_hidden = true;
+		return rc;
+	}
+	if (frame->is_hidden)
+		return 0;
+	buf_init(&members, s->arena, SIZE_MAX);
+	json_writer_init(&w, &members);
+	if (event_view(s, col_int(q, 2), data, &w, f) != 0)
+		return -1;
+	write_thread_sse(frame, q, s->arena, belongs.members, buf_str(&members));
+	write_thread_line(frame, q, s->arena, belongs.members, buf_str(&members));
+	return 0;
+}
+
+static int read_frame(struct snapshot *s, const struct query *q, struct frame *frame, struct failure *f)
 {
 	const struct event_info *info = event_info((int)col_int(q, 2));
+	struct arena *arena = s->arena;
 	struct json_error error;
 	json_auto_t *data = json_read(col_str(q, 10), &error);
 
 	*frame = (struct frame){.seq = col_int(q, 0), .root_n = col_int(q, 3)};
 	if (info == NULL)
-		return;
+		return 0;
 	frame->type = str_of(info->wire);
 	frame->stream = str_of(info->stream);
-	if (frame->stream.p != NULL)
-		write_sse(frame, q, arena, data);
 	frame->actor = str_printf(arena, ",\"actor\":{\"id\":\"%.*s\",\"kind\":\"%s\"}", STRF(col_str(q, 7)),
 		principal_kind_name((enum principal_kind)col_int(q, 8)));
+	if (event_is_of_threads(info->type))
+		return read_thread_frame(s, q, data, frame, f);
+	if (frame->stream.p != NULL)
+		write_sse(frame, q, arena, data);
 	write_line(frame, q, arena);
+	return 0;
 }
 
 /* Frames after `since`, at most a page. -1: the store cannot be read now. */
@@ -138,12 +252,20 @@ static int read_page(struct stream_hub *hub, struct arena *arena, int64_t since,
 	rc = query(&s, &q, &f, SQL_EVENT_PAGE, "iii", since, store_newest(hub->server->store),
 		(int64_t)LIMIT_EVENT_PAGE);
 	while (rc == 0 && *n < LIMIT_EVENT_PAGE && (rc = query_next(&q, &f)) == 1) {
-		read_frame(&q, arena, &frames[(*n)++]);
-		rc = 0;
+		rc = read_frame(&s, &q, &frames[*n], &f);
+		*n += rc == 0;
 	}
 	query_end(&q);
 	snapshot_end(&s);
 	return rc < 0 ? -1 : 0;
+}
+
+/* An agent that dais started sees the threads of its own project. */
+static bool may_read(const struct subscriber *sub, const struct frame *frame)
+{
+	if (sub->caller.thread_n != 0 && frame->project_n != 0)
+		return sub->project_n == frame->project_n;
+	return caller_reads_root(&sub->caller, frame->root_n);
 }
 
 static bool admits(const struct subscriber *sub, const struct frame *frame)
@@ -151,7 +273,7 @@ static bool admits(const struct subscriber *sub, const struct frame *frame)
 	bool root_fits = sub->root_count == 0;
 	bool type_fits = sub->type_count == 0;
 
-	if (!caller_reads_root(&sub->caller, frame->root_n))
+	if (frame->is_hidden || !may_read(sub, frame))
 		return false;
 	if (sub->x != NULL && frame->stream.p == NULL)
 		return false;

@@ -16,6 +16,7 @@ struct subscriber {
 	struct caller caller;
 	int64_t roots[MAX_ROOTS]; /* asked for; 0 of them: all that the caller reads */
 	size_t root_count;
+	int64_t project_n; /* of an agent that dais started: project.n of its thread */
 	struct str types[MAX_TYPES];
 	size_t type_count;
 	int64_t sent; /* newest event that was looked at for this stream */

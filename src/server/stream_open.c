@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 
+SQL(SQL_STREAM_PROJECT, "SELECT project_n FROM thread WHERE n = $1");
 SQL(SQL_STREAM_ROOT, "SELECT n FROM item WHERE id >= $1 AND id <= $2 AND parent_n IS NULL");
 
 /* Values of a parameter that may repeat, and may hold a comma list. */
@@ -69,6 +70,20 @@ static int read_roots(struct server *server, struct http_exchange *x, struct sub
 	return 0;
 }
 
+static int read_project(struct server *server, struct http_exchange *x, struct subscriber *sub, struct failure *f)
+{
+	struct snapshot s;
+	int rc;
+
+	if (sub->caller.thread_n == 0)
+		return 0;
+	if (snapshot_begin(server->store, http_arena(x), &s, f) != 0)
+		return -1;
+	rc = query_int(&s, &sub->project_n, f, SQL_STREAM_PROJECT, "i", sub->caller.thread_n);
+	snapshot_end(&s);
+	return rc < 0 ? -1 : 0;
+}
+
 /* Where the stream starts, and the marker that goes first when something is lost. */
 static void read_position(struct server *server, struct http_exchange *x, struct subscriber *sub)
 {
@@ -115,7 +130,8 @@ void stream_open(struct server *server, struct http_exchange *x, const struct ca
 	struct failure f;
 
 	failure_init(&f, http_arena(x));
-	if (caller_need(caller, CAP_READ, &f) != 0 || read_roots(server, x, sub, &f) != 0) {
+	if (caller_need(caller, CAP_READ, &f) != 0 || read_roots(server, x, sub, &f) != 0
+		|| read_project(server, x, sub, &f) != 0) {
 		reply_failure(server, x, &f, caller->req_id);
 		subscriber_destroy(sub);
 		return;
