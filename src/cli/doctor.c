@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include "store/store.h"
+#include "threads/rebuild.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,6 +88,40 @@ static void found(void *context, struct str line)
 	doctor_say(context, FINDING_PROBLEM, "database", "%.*s", STRF(line));
 }
 
+static void found_leftover(void *context, struct str line)
+{
+	doctor_say(context, FINDING_NOTE, "agents", "%.*s", STRF(line));
+}
+
+static void found_in_log(void *context, struct str line)
+{
+	doctor_say(context, FINDING_PROBLEM, "log", "%.*s", STRF(line));
+}
+
+static int check_log(struct doctor *doctor, struct snapshot *s, struct failure *f)
+{
+	struct rebuilt rebuilt;
+	int findings = threads_rebuild_check(s, found_in_log, doctor, &rebuilt, f);
+
+	if (findings == 0)
+		doctor_say(doctor, FINDING_OK, "log", "%lld events of threads make the %lld rows that are there",
+			(long long)rebuilt.events, (long long)rebuilt.rows);
+	if (findings >= 0 && rebuilt.older > 0)
+		doctor_say(doctor, FINDING_NOTE, "log", "%lld rows are older than the log and were not compared",
+			(long long)rebuilt.older);
+	return findings < 0 ? -1 : 0;
+}
+
+/* Of threads, beyond what store_check looks at. */
+static int check_threads(struct doctor *doctor, struct snapshot *s, struct failure *f)
+{
+	const char *directory = arena_printf(doctor->cli->arena, "%s/agents", doctor->cli->state_dir);
+
+	if (threads_leftovers(s, directory, found_leftover, doctor, f) < 0)
+		return -1;
+	return doctor->rebuilds ? check_log(doctor, s, f) : 0;
+}
+
 /* 0 checked, 1 nothing to check, -1 failure. */
 static int check_store(struct doctor *doctor, struct store *store, struct failure *f)
 {
@@ -106,6 +141,8 @@ static int check_store(struct doctor *doctor, struct store *store, struct failur
 	if (snapshot_begin(store, doctor->cli->arena, &s, f) != 0)
 		return -1;
 	findings = store_check(&s, found, doctor, f);
+	if (findings >= 0 && check_threads(doctor, &s, f) != 0)
+		findings = -1;
 	snapshot_end(&s);
 	if (findings == 0)
 		doctor_say(doctor, FINDING_OK, "database", "sound; %s and %s of log",
@@ -185,31 +222,59 @@ static void found_unknown(void *context, const char *name, const char *nearest)
 	doctor_say(context, FINDING_NOTE, "environment", "%s is not known and is ignored; the nearest name is %s", name, nearest);
 }
 
+enum { KEY_JSON = 2000, KEY_REBUILD };
+
+struct asked {
+	bool json, rebuild;
+};
+
+static const struct argp_option options[] = {
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+	{"rebuild", KEY_REBUILD, NULL, 0,
+		"Also read the whole log of threads, and compare what it makes with the tables; takes its time", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct asked *asked = state->input;
+
+	(void)arg;
+	if (key == KEY_JSON)
+		asked->json = true;
+	else if (key == KEY_REBUILD)
+		asked->rebuild = true;
+	else
+		return ARGP_ERR_UNKNOWN;
+	return 0;
+}
+
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
 	struct doctor doctor = {.cli = cli};
 	struct settings *settings;
-	bool json = false;
+	struct asked asked = {0};
 	struct failure f;
 
 	failure_init(&f, cli->arena);
-	if (cli_parse_switch(cli, argc, argv, "json", "Print JSON",
+	if (cli_parse(cli, argc, argv, options, parse, NULL,
 		    "Check the database (pages, keys, our own invariants), who may open the state, and what this machine "
 		    "offers. Nothing is changed, and a server may run meanwhile; while none does, the search index is "
 		    "checked too, and none can start until that is done. Exit code 1 when there is a "
 		    "problem; notes are no problems.\vExample:\n  dais doctor --json",
-		    &json) != 0)
+		    &asked) != 0)
 		return 64;
 	if (cli_settings(cli, &settings, &f) != 0)
 		return cli_fail(cli, &f);
-	if (json)
+	doctor.rebuilds = asked.rebuild;
+	if (asked.json)
 		doctor.checks = json_array();
 	check_state(&doctor);
 	check_database(&doctor, state_database(cli->arena, cli->state_dir, settings_text(settings, SETTING_STORE)));
 	check_server(&doctor);
 	settings_unknown_env(cli->arena, found_unknown, &doctor);
 	machine_check(&doctor);
-	if (json) {
+	if (asked.json) {
 		json_auto_t *report = json_pack("{s:b, s:i, s:o}", "ok", doctor.problems == 0, "problems",
 			(int)doctor.problems, "checks", doctor.checks);
 

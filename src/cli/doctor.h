@@ -11,6 +11,7 @@ struct doctor {
 	struct cli *cli;
 	json_t *checks; /* owned; NULL: lines for people are printed */
 	size_t problems;
+	bool rebuilds; /* the log of threads is compared with their tables */
 };
 
 void doctor_say(struct doctor *doctor, enum finding finding, const char *check, const char *fmt, ...)

@@ -84,6 +84,7 @@ int store_check(struct snapshot *s, void (*found)(void *context, struct str line
 	struct failure *f)
 {
 	int findings;
+	int more;
 
 	db_deadline(s->db, 0); /* every page is read, however long that takes: nobody else waits for it */
 	findings = db_integrity(s->db, s->arena, found, context, f);
@@ -99,7 +100,8 @@ int store_check(struct snapshot *s, void (*found)(void *context, struct str line
 		found(context, str_printf(s->arena, "%lld %s", (long long)rows, checks[i].text));
 		findings++;
 	}
-	return findings;
+	more = check_threads(s, found, context, f);
+	return more < 0 ? -1 : findings + more;
 }
 
 static int check_search(const char *path, struct arena *arena, void (*found)(void *context, struct str line),

@@ -84,6 +84,9 @@ int db_check_search(struct db *db, struct arena *arena, void (*found)(void *, st
 int db_integrity(struct db *db, struct arena *arena, void (*found)(void *, struct str), void *context,
 	struct failure *f);
 
+/* ---- check_threads.c: part of store_check ---- */
+int check_threads(struct snapshot *s, void (*found)(void *context, struct str line), void *context, struct failure *f);
+
 /* ---- file.c: what stands before SQL ---- */
 struct store_lock;
 /* Header of the file read without SQLite: refuses other programs' and newer databases untouched. */

@@ -100,6 +100,11 @@ void snapshot_end(struct snapshot *snapshot)
 	snapshot->db = NULL;
 }
 
+void snapshot_patient(struct snapshot *s)
+{
+	db_deadline(s->db, 0);
+}
+
 static struct store_read *take_read(struct store *store)
 {
 	struct store_read *read;

@@ -78,6 +78,8 @@ struct snapshot {
 /* A read snapshot on a pooled connection; any thread. UNAVAILABLE when none is free in time. */
 int snapshot_begin(struct store *store, struct arena *arena, struct snapshot *out, struct failure *f);
 void snapshot_end(struct snapshot *snapshot);
+/* From now on its reads have no deadline: for the command line, where nobody else waits. */
+void snapshot_patient(struct snapshot *s);
 /* A snapshot shows what is committed; its last changes may still be on their way to the disk. Before it is used to
  * tell a caller anything: whether all that it shows is on the disk (1, 0, -1 failure), and the same, waiting for the
  * disk. Both must be the first that is asked of the snapshot. */

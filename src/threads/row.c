@@ -264,3 +264,53 @@ int row_replay(struct tx *tx, enum row_table which, const json_t *data, struct f
 		params[i + 1] = param_from(tx->snapshot.arena, &table->columns[i], json_object_get(data, table->keys[i]));
 	return store_row(tx, table, params, f);
 }
+
+/* ---- comparing ---- */
+
+enum row_table row_table_of(int64_t event_type)
+{
+	int which = 0;
+
+	while (which < ROW_TABLES && (int64_t)table_of((enum row_table)which)->event != event_type)
+		which++;
+	return (enum row_table)which;
+}
+
+static bool is_same_json(struct str text, const json_t *value)
+{
+	struct json_error error;
+	json_auto_t *stored = json_read(text, &error);
+
+	return stored != NULL && json_equal(stored, (json_t *)(uintptr_t)value) != 0;
+}
+
+static bool is_same(const struct query *q, int at, const struct column *column, const json_t *value)
+{
+	/* What is not written in an event: NULL, and of numbers that may not be NULL nothing. */
+	if (value == NULL || col_is_null(q, at))
+		return value == NULL && col_is_null(q, at);
+	if (is_number(column))
+		return col_int(q, at) == json_integer_value(value);
+	return column->kind == KIND_JSON ? is_same_json(col_view(q, at), value) : str_eq(col_view(q, at), json_str(value));
+}
+
+int row_differs(struct snapshot *s, enum row_table which, const json_t *data, const char **column, struct failure *f)
+{
+	const struct table *table = table_of(which);
+	AUTO(query_endp) struct query q = {0};
+	int rc;
+
+	*column = NULL;
+	if (query(s, &q, f, table->get, "i", json_integer_value(json_object_get(data, "n"))) != 0)
+		return -1;
+	rc = query_next(&q, f);
+	if (rc != 1)
+		return rc < 0 ? -1 : 1;
+	for (int i = 0; i < table->count; i++) {
+		if (!is_same(&q, i + 1, &table->columns[i], json_object_get(data, table->keys[i]))) {
+			*column = table->columns[i].name;
+			return 1;
+		}
+	}
+	return 0;
+}

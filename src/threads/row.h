@@ -38,6 +38,11 @@ int row_put(struct tx *tx, enum row_table table, void *row, int64_t thread_n, st
 /* Only for rebuilding: what an event says, without another event. */
 int row_replay(struct tx *tx, enum row_table table, const json_t *data, struct failure *f);
 
+/* The table whose rows such an event holds: ROW_TABLES when it holds none. */
+enum row_table row_table_of(int64_t event_type);
+/* 1: the row is another than `data` says, or is not there (*column NULL, else the first that differs), 0 the same, -1. */
+int row_differs(struct snapshot *s, enum row_table table, const json_t *data, const char **column, struct failure *f);
+
 #define GET(s, table, n, row, f) row_get((s), ROW_##table, (n), (row), (f))
 #define NEED(s, table, n, row, f) row_need((s), ROW_##table, (n), (row), (f))
 #define PUT(tx, table, row, thread_n, f) row_put((tx), ROW_##table, (row), (thread_n), (f))
