@@ -2,6 +2,8 @@
 #include "server/private.h"
 
 #include "base/clock.h"
+#include "threads/view.h"
+#include "threads/wait.h"
 
 
 static void begin(struct http_exchange *x, struct buf *out, struct json_writer *w)
@@ -115,6 +117,29 @@ static void tool_metrics(struct server *server, struct buf *out)
 	}
 }
 
+static int thread_metrics(struct server *server, struct arena *arena, struct buf *out, struct failure *f)
+{
+	struct thread_counts counts;
+	struct snapshot s;
+	int rc;
+
+	if (snapshot_begin(server->store, arena, &s, f) != 0)
+		return -1;
+	rc = view_counts(&s, &counts, f);
+	snapshot_end(&s);
+	if (rc != 0)
+		return -1;
+	buf_add_str(out, STR("# HELP dais_runs Runs of agents that have not ended.\n# TYPE dais_runs gauge\n"));
+	for (int status = 0; status < RUN_COMPLETED; status++)
+		buf_printf(out, "dais_runs{status=\"%s\"} %lld\n", run_status_name(status), (long long)counts.runs[status]);
+	metric(out, "dais_agent_sessions", "gauge", "Agents that are alive.", counts.sessions);
+	metric(out, "dais_requests_pending", "gauge", "Questions of agents that nobody has answered.", counts.requests);
+	metric(out, "dais_tasks_open", "gauge", "Delegated tasks without a result.", counts.tasks);
+	metric(out, "dais_orders_pending", "gauge", "Orders that no agent has taken yet.", counts.orders);
+	metric(out, "dais_calls_waiting", "gauge", "Calls that wait for a thread or a task.", waiters_count());
+	return 0;
+}
+
 void meta_metrics(struct server *server, struct http_exchange *x)
 {
 	struct http_field type = {"Content-Type", STR("text/plain; version=0.0.4; charset=utf-8")};
@@ -131,6 +156,10 @@ void meta_metrics(struct server *server, struct http_exchange *x)
 	http_count(server->http, &http);
 	buf_init(&out, http_arena(x), SIZE_MAX);
 	tool_metrics(server, &out);
+	if (thread_metrics(server, http_arena(x), &out, &f) != 0) {
+		reply_failure(server, x, &f, NULL);
+		return;
+	}
 	metric(&out, "dais_store_commits_total", "counter", "Commits of the writer.", facts.commits);
 	metric(&out, "dais_store_calls_total", "counter", "Mutations committed.", facts.calls);
 	metric(&out, "dais_store_queue_length", "gauge", "Mutations that wait for the writer.", facts.queue_depth);

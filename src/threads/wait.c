@@ -72,6 +72,11 @@ void waiters_mark(int64_t thread_n)
 	pthread_mutex_unlock(&up.lock);
 }
 
+int64_t waiters_count(void)
+{
+	return atomic_load(&up.count);
+}
+
 bool waiters_are_due(void)
 {
 	bool are_due = false;

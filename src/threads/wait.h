@@ -42,5 +42,7 @@ void waiters_mark(int64_t thread_n);
 bool waiters_are_due(void);
 /* Wakes and ticks; the time of the next one, 0: none. */
 int64_t waiters_serve(int64_t now);
+/* Calls that wait now. Any thread. */
+int64_t waiters_count(void);
 
 #endif
