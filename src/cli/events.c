@@ -12,7 +12,7 @@ enum { KEY_SINCE = 2000, KEY_TYPE, KEY_COUNT, KEY_JSON };
 
 #define MAX_TYPES 32
 #define TYPE_COLUMNS 24 /* the longest, provider-session.updated */
-#define HEAD_COLUMNS (44 + TYPE_COLUMNS) /* time, type, item, actor */
+#define HEAD_COLUMNS (44 + TYPE_COLUMNS) /* time, type, item or end of the thread's id, actor */
 
 struct events {
 	struct cli *cli;
@@ -138,6 +138,9 @@ static void print_event(struct cli *cli, const json_t *event)
 
 	if (item.p == NULL)
 		item = json_member_str(event, "entityId");
+	/* Ids of threads differ at their ends. */
+	if (item.p == NULL && thread.n > 8)
+		item = (struct str){thread.p + thread.n - 8, 8};
 	print_time(json_member_str(event, "at"));
 	(void)printf("  %s", term_bold(cli));
 	term_cell(cli, type, TYPE_COLUMNS);
@@ -145,8 +148,6 @@ static void print_event(struct cli *cli, const json_t *event)
 	term_cell(cli, (struct str){item.p == NULL ? "" : item.p, item.n < 8 ? item.n : 8}, 8);
 	(void)printf(" ");
 	term_cell(cli, json_member_str(json_object_get(event, "actor"), "id"), 12);
-	if (thread.p != NULL)
-		(void)printf("  %.*s", STRF(term_text(cli->arena, thread, 0)));
 	/* In a file or a pipe nothing is cut. */
 	print_data(cli, type, json_object_get(event, "data"), isatty(STDOUT_FILENO) != 0 ? width - HEAD_COLUMNS : 0);
 	(void)putchar('\n');
