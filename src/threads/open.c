@@ -109,7 +109,7 @@ static int launch(struct session *session, struct arena *arena, struct failure *
 		.cwd = str_z(arena, session->row.cwd),
 		.secret = session->token,
 		.placeholder = STR(AGENT_SECRET),
-		.start_ms = LIMIT_AGENT_START_MS,
+		.start_ms = session->threads->bounds.start,
 		.line_bytes = LIMIT_AGENT_LINE_BYTES,
 		.is_read_only = place.is_confined};
 
@@ -336,7 +336,12 @@ static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, 
 	threads->recovering++;
 	session->offset = offset;
 	session->is_opened = row.status != SESSION_STARTING && row.status != SESSION_ERROR;
+	/* Nobody knows any more what it was to be opened with, and it has been told nothing yet. */
+	session->starts_over = !session->is_opened;
 	session->has_turn = hearing.turn.n != 0 && !work_is_terminal(hearing.turn.status);
+	/* The bounds begin anew: how long nobody was there to listen is not the agent's fault. */
+	if (session->has_turn && hearing.run.interrupt_at != 0)
+		session->interrupt_due = session->created_at + threads->bounds.interrupt;
 	if (load_agent(session, state, f) != 0
 		|| host_connect(&threads->loop, session->directory, offset, &session_handlers, session, &session->host, f) != 0)
 		not_started(session, f);
