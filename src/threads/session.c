@@ -127,7 +127,8 @@ static void hear_lines(struct session *session)
 	struct str line;
 	int64_t end;
 
-	if (session->starts_over) {
+	/* What it says after we have given it up does not change why it ends. */
+	if (session->starts_over || session->why != NULL) {
 		while (session->host != NULL && host_next_line(session->host, &line, &end) == 1)
 			host_consumed(session->host, end);
 		return;
@@ -495,6 +496,8 @@ void session_end(struct session *session)
 
 void session_end_for(struct session *session, const char *why)
 {
+	if (session->is_ending || session->host == NULL || session->has_exited)
+		return;
 	log_line(LOG_WARN, "threads", "an agent takes too long", {"session", LOG_STRV(session->row.id)},
 		{"cause", LOG_TEXT(why)});
 	session->why = why;
@@ -562,6 +565,7 @@ static void on_confirmed(struct host *host, void *context, int64_t seq)
 static void on_exited(struct host *host, void *context, const struct host_exit *exit)
 {
 	struct session *session = context;
+	bool is_ours = session->why != NULL && strcmp(exit->cause, "ended") == 0;
 
 	(void)host;
 	log_line(LOG_INFO, "threads", "an agent has ended", {"session", LOG_STRV(session->row.id)},
@@ -571,7 +575,7 @@ static void on_exited(struct host *host, void *context, const struct host_exit *
 	session->exit = (struct agent_exit){.code = exit->code,
 		.signal = exit->signal,
 		.is_stdout_only = strcmp(exit->cause, "stdout_closed") == 0,
-		.cause = str_dup(session->life, str_of(session->why != NULL ? session->why : exit->cause)),
+		.cause = str_dup(session->life, str_of(is_ours ? session->why : exit->cause)),
 		.stderr_tail = str_dup(session->life, exit->stderr_tail)};
 	session_advance(session);
 }
