@@ -175,7 +175,8 @@ static int end_run(struct tx *tx, struct hearing *h, enum run_status status, str
 static int turn_ended(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
 	enum run_status status = h->is_lost ? RUN_CANCELLED : run_status_of(event->status);
-	struct str failure = status == RUN_FAILED ? failure_json(tx->snapshot.arena, &event->failure) : STR_NONE;
+	/* What is lost is nobody's failure, but why it is must be told all the same. */
+	struct str failure = status == RUN_FAILED || (h->is_lost && event->failure.message.n > 0) ? failure_json(tx->snapshot.arena, &event->failure) : STR_NONE;
 
 	if (h->turn.n == 0 || work_is_terminal(h->turn.status))
 		return 0;

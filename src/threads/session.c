@@ -52,6 +52,8 @@ struct session *session_create(struct threads *threads, const struct provider_se
 		.row = *row,
 		.life = life};
 	session->row.id = str_dup(life, row->id);
+	session->row.driver = str_dup(life, row->driver);
+	session->row.instance_id = str_dup(life, row->instance_id);
 	session->row.cwd = str_dup(life, row->cwd);
 	session->row.model = str_dup(life, row->model);
 	session->row.options = str_dup(life, row->options);
