@@ -40,9 +40,10 @@ def delegate(rehearsal, name):
     return rehearsal.delegate(f"parent {name}", clientRequestId=name)["taskId"]
 
 
-def open_runs(rehearsal):
-    return rehearsal.rows("SELECT count(*) FROM thread_run r JOIN thread t ON t.n = r.thread_n"
-                          " WHERE r.status < 5 AND t.kind = 0")[0][0]
+def open_tasks(rehearsal):
+    """Of the one caller, who may have 32."""
+    return rehearsal.rows("SELECT count(*) FROM subagent s JOIN thread t ON t.n = s.thread_n"
+                          " WHERE s.status < 3 AND t.kind = 1")[0][0]
 
 
 def play(rehearsal, names, kills, moments, seconds):
@@ -52,7 +53,7 @@ def play(rehearsal, names, kills, moments, seconds):
     while waiting or killed < kills:
         # A few ahead of what can work, so that there is always a queue.
         for _ in range(16):
-            if waiting and open_runs(rehearsal) < 40:
+            if waiting and open_tasks(rehearsal) < 30:
                 name = waiting.pop()
                 made[name] = delegate(rehearsal, name)
         time.sleep(moments.uniform(0, 0.4) if seconds == 0 else moments.uniform(0, 2 * seconds / max(kills, 1)))
@@ -101,9 +102,10 @@ def main():
         took = time.monotonic() - begun
         memory = rehearsal.memory()
         rehearsal.clear(120)
-        dais.stop()
     finally:
-        rehearsal.clear(0)
+        if dais.process is not None:
+            dais.stop()
+        rehearsal.clear()
     print(f"threads: {2 * len(made)}, half of them delegated by the other half; 8 runs at a time; seed {args.seed}")
     print(f"kill -9: {args.kills}; longest start afterwards: {longest * 1000:.0f} ms")
     print(f"took {took:.1f} s, {2 * len(made) / took:.1f} threads a second; server at the end: {memory / 2**20:.1f} MiB")

@@ -227,6 +227,10 @@ static void follow_events(struct session *session, const struct batch *batch)
 		case EVENT_BROKEN:
 			session_end(session);
 			break;
+		case EVENT_TURN_STARTED:
+			/* An unasked one too: whatever is ordered waits for its end. */
+			session->has_turn = true;
+			break;
 		case EVENT_TURN_ENDED:
 			session->has_turn = false;
 			session->interrupt_due = 0;

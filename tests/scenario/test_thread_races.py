@@ -99,8 +99,15 @@ def test_a_provider_that_is_taken_away_ends_its_agents(rehearse):
 def test_a_full_disk_stops_nothing_for_good(small_disk):
     rehearsal = Rehearsal(small_disk, turn('text: "' + "abcdefghij" * 2000 + '"\n        chunk: 10\n        delay_ms: 1', 'result_text: "end"'),
                           settings=SETTINGS).start()
+    try:
+        fill_and_go_on(rehearsal, small_disk)
+    finally:
+        rehearsal.clear()
+
+
+def fill_and_go_on(rehearsal, small_disk):  # noqa: F811
     task = rehearsal.delegate("work")
-    until(lambda: rehearsal.rows("SELECT n FROM item_chunk"))
+    until(lambda: rehearsal.rows("SELECT item_n FROM item_chunk"))
     filler = fill(small_disk.state)
     time.sleep(1.5)
     filler.unlink()
@@ -108,4 +115,3 @@ def test_a_full_disk_stops_nothing_for_good(small_disk):
     assert (ended["status"], ended["summary"]) == ("completed", "end")
     text = rehearsal.rows("SELECT text FROM turn_item WHERE type = 1 ORDER BY ordinal")
     assert text[0][0] == "abcdefghij" * 2000
-    rehearsal.clear()
