@@ -2,9 +2,7 @@
 takes the next message. (cases A09, A10)"""
 import json
 import os
-import pathlib
 import signal
-import stat
 import time
 
 import pytest
@@ -158,9 +156,10 @@ def test_what_cannot_be_read_ends_this_run_at_most(rehearse, step, codes):
     takes_the_next_message(rehearsal, task)
 
 
-def test_text_is_neither_lost_nor_doubled(rehearse):
+@pytest.mark.parametrize("chunk", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_text_is_neither_lost_nor_doubled(rehearse, chunk):
     text = "".join(chr(ord("a") + i % 26) for i in range(50000))
-    rehearsal = rehearse(turn(f'text: "{text}"\n        chunk: 1'), settings=SHORT.replace("turn_ms: 20000", "turn_ms: 0"))
+    rehearsal = rehearse(turn(f'text: "{text}"\n        chunk: {chunk}'), settings=SHORT.replace("turn_ms: 20000", "turn_ms: 0"))
     assert rehearsal.ended(rehearsal.delegate("work")["taskId"], 60)["summary"] == text
 
 

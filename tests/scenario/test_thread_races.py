@@ -1,16 +1,14 @@
 """Many threads, few places; messages and interruptions that cross; a disk that fills while agents talk."""
 import random
-import threading
 import time
 
 import pytest
 
-from harness import together, until
-from rehearsal import Refusal
+from harness import until
+from rehearsal import Refusal, Rehearsal
 from test_disk_full import fill, small_disk  # noqa: F401 (a fixture)
-from test_thread_faults import SHORT, rehearse, turn  # noqa: F401 (a fixture)
+from test_thread_faults import rehearse, turn  # noqa: F401 (a fixture)
 from test_thread_restart import COUNTED, FAMILY, assert_all_told_once, heard
-from rehearsal import Rehearsal
 
 SETTINGS = "agents: {idle_ms: 500, interrupt_ms: 2000}\n"
 
@@ -70,6 +68,20 @@ def test_a_steering_message_goes_into_the_turn_or_is_the_next_one(rehearse):
         assert set(rehearsal.runs(task)) == {rehearsal.COMPLETED}
     lines = heard(rehearsal)
     assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_run_begins_again_with_what_it_is_told(rehearse, is_killed):
+    rehearsal = rehearse(turn(COUNTED, 'text: "one"', "sleep_ms: 60000", when="^first")
+                         + turn(COUNTED, 'text: "{{prompt}}"', when="^better"), settings=SETTINGS)
+    task = rehearsal.delegate("first")
+    until(lambda: heard(rehearsal) and rehearsal.runs(task) == [rehearsal.RUNNING])
+    rehearsal.send(task["childThreadId"], "better", mode="restart")
+    if is_killed:
+        rehearsal.kill().start()
+    ended = rehearsal.ended(task["taskId"])
+    assert (ended["status"], ended["summary"]) == ("completed", "better")
+    assert heard(rehearsal) == ["better", "first"] and rehearsal.runs(task) == [rehearsal.COMPLETED]
 
 
 def test_an_interruption_at_any_moment_ends_the_run_once(rehearse):
