@@ -65,14 +65,16 @@ int thread_write(struct snapshot *s, const struct thread_row *thread, int64_t st
 
 /* ---- all of a project ---- */
 
+/* fold() gives nothing for less than three characters, so two blanks stand behind each text. */
+#define FOLD_PADDING 2
 /* The status is that of the run that blocks the thread, or else of the latest one. No item is looked at. */
 SQL(SQL_THREADS,
 	"SELECT t.n, t.relationship, COALESCE((SELECT r.status FROM thread_run r WHERE r.thread_n = t.n AND"
 	" r.status IN (0, 2, 3, 4) AND r.status < 5 LIMIT 1),"
 	" (SELECT r.status FROM thread_run r WHERE r.thread_n = t.n ORDER BY r.ordinal DESC LIMIT 1), -1),"
-	" CASE WHEN $2 = 1 THEN fold(t.title) ELSE '' END FROM thread t"
+	" CASE WHEN $2 = 1 THEN fold(t.title || '  ') ELSE '' END FROM thread t"
 	" WHERE t.project_n = $1 AND t.deleted_at IS NULL AND t.archived_at IS NULL ORDER BY t.updated_at DESC, t.id DESC");
-SQL(SQL_FOLDED, "SELECT fold($1)");
+SQL(SQL_FOLDED, "SELECT fold($1 || '  ')");
 SQL(SQL_PROJECT_ID, "SELECT id FROM project WHERE n = $1");
 
 struct listed {
@@ -100,7 +102,10 @@ static int fold_part(struct snapshot *s, struct listing *l, struct failure *f)
 
 	if (l->args->title_part.n == 0)
 		return 0;
-	return query(s, &q, f, SQL_FOLDED, "s", l->args->title_part) != 0 ? -1 : first_text(&q, &l->part, f);
+	if (query(s, &q, f, SQL_FOLDED, "s", l->args->title_part) != 0 || first_text(&q, &l->part, f) != 0)
+		return -1;
+	l->part.n -= FOLD_PADDING;
+	return 0;
 }
 
 static bool is_wanted(const struct listing *l, const struct query *q)

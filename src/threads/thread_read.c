@@ -4,6 +4,9 @@
 
 #include "base/limits.h"
 
+/* An answer goes out twice, as structure and as text in which each quote is escaped once more. */
+#define PAGE_BYTES (LIMIT_RESULT_HARD_BYTES / 4)
+
 struct reading {
 	const struct read_args *args;
 	struct asking asking;
@@ -163,7 +166,7 @@ static int show(struct snapshot *s, struct reading *r, int64_t n, struct failure
 
 	if (NEED(s, turn_item, n, &item, f) != 0 || item_words(s, &item, &text, f) != 0)
 		return -1;
-	if (r->last_position >= 0 && r->w->out->n + utf8_offset(text, (size_t)r->args->max_chars) > LIMIT_RESULT_HARD_BYTES)
+	if (r->last_position >= 0 && r->w->out->n + utf8_offset(text, (size_t)r->args->max_chars) > PAGE_BYTES)
 		return 0;
 	return write_item(s, r, &item, text, f) != 0 ? -1 : 1;
 }

@@ -31,16 +31,19 @@ turns:
       - until_cancelled: true
   - when: "^(approval-required|auto-accept-edits|full-access|inherit)$"
     steps:
-      - mcp: {tool: delegate_task, arguments: {task: "hello", runtimeMode: "{{prompt}}", clientRequestId: "d"}, save: d}
+      - mcp: {tool: delegate_task, arguments: {task: "hello", mode: wait, timeoutMs: 30000, runtimeMode: "{{prompt}}", clientRequestId: "d"}, save: d}
       - mcp: {tool: create_threads, arguments: {threads: [{runtimeMode: "{{prompt}}"}], clientRequestId: "c"}, save: c}
       - text: "{{d.code}}/{{c.code}}"
   - when: "^(plan|default)$"
     steps:
-      - mcp: {tool: delegate_task, arguments: {task: "hello", interactionMode: "{{prompt}}", clientRequestId: "d"}, save: d}
+      - mcp: {tool: delegate_task, arguments: {task: "hello", mode: wait, timeoutMs: 30000, interactionMode: "{{prompt}}", clientRequestId: "d"}, save: d}
       - mcp: {tool: create_threads, arguments: {threads: [{interactionMode: "{{prompt}}"}], clientRequestId: "c"}, save: c}
       - text: "{{d.code}}/{{c.code}}"
   - when: "^send to "
-    steps: [{mcp: {tool: t3_thread_list, arguments: {titleContains: "wide", limit: 1}, save: l}}, {mcp: {tool: t3_thread_send, arguments: {threadId: "{{l.threads.0.threadId}}", message: "hello", clientRequestId: "s"}, save: s}}, {text: "{{s.code}}"}]
+    steps:
+      - mcp: {tool: t3_thread_list, arguments: {titleContains: "wide open", limit: 1}, save: l}
+      - mcp: {tool: t3_thread_send, arguments: {threadId: "{{l.threads.0.threadId}}", message: "hello", clientRequestId: "s"}, save: s}
+      - text: "{{s.delivery}}{{s.code}}"
   - when: "^read myself"
     steps:
       - mcp: {tool: orchestrator_capabilities, arguments: {}, save: o}
@@ -60,6 +63,7 @@ ENDED = ("completed", "failed", "cancelled", "interrupted")
 
 class Refusal(Exception):
     def __init__(self, failure):
+        assert "_tag" in failure, str(failure)[:400]
         assert set(failure) <= {"_tag", "code", "message", "retryAfterMs"} and failure["_tag"] == "OrchestratorMcpFailure"
         self.code, self.message = failure["code"], failure["message"]
         super().__init__(f"{self.code}: {self.message}")
@@ -167,10 +171,12 @@ class Desk:
         return answer
 
     def close(self):
+        """Agents outlive their server, and so what some story has left at work ends with its host, here."""
         try:
-            for pid in hosts(self.dais):
-                os.kill(pid, signal.SIGTERM)
-            until(lambda: not hosts(self.dais), 20)
+            self.dais.stop()
         finally:
-            self.dais.finish()
+            for pid in hosts(self.dais):
+                os.kill(pid, signal.SIGKILL)
+            until(lambda: not hosts(self.dais))
+        self.dais.finish()
         self.dais.remove()
