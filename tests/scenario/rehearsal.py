@@ -1,4 +1,5 @@
 """Delegations to scripted agents on the real server: start them, kill what one likes, look at what is left."""
+import contextlib
 import json
 import os
 import pathlib
@@ -86,7 +87,12 @@ class Rehearsal:
     def ended(self, task_id, seconds=30):
         """What became of a task, as soon as it has ended."""
         def look():
-            status = self.status(task_id)
+            try:
+                status = self.status(task_id)
+            except Refusal as refusal:
+                if "disk" in str(refusal):  # it says when to come again
+                    return None
+                raise
             return status if status["status"] in ENDED else None
         return until(look, seconds)
 
@@ -124,7 +130,8 @@ class Rehearsal:
                     pass
 
     def rows(self, sql, *values):
-        with sqlite3.connect(f"file:{self.dais.state}/dais.db?mode=ro", uri=True, timeout=30) as store:
+        file = f"file:{self.dais.state}/dais.db?mode=ro"
+        with contextlib.closing(sqlite3.connect(file, uri=True, timeout=30)) as store:
             return store.execute(sql, values).fetchall()
 
     def processes(self):
