@@ -15,6 +15,8 @@ const struct command command_table[] = {
 	{"call", "call one tool", cmd_call, false},
 	{"status", "what the server is doing", cmd_status, false},
 	{"items", "show work items", cmd_items, false},
+	{"run", "give an agent something to do, and watch it", cmd_run, false},
+	{"threads", "what agents do: see it, follow it, answer it", cmd_threads, false},
 	{"events", "follow what happens", cmd_events, false},
 	{"project", "add, list and remove projects", cmd_project, false},
 	{"token", "create, list and revoke API tokens", cmd_token, false},

@@ -114,16 +114,16 @@ static struct str last_name(struct str path)
 	return slash == NULL || slash + 1 == path.p + path.n ? path : (struct str){slash + 1, (size_t)(path.p + path.n - slash - 1)};
 }
 
-static int place_of(struct tx *tx, const struct asker *asker, int64_t *out, struct failure *f)
+int project_of(struct tx *tx, struct str workspace, int64_t *out, struct failure *f)
 {
-	if (adopt_roots(tx, f) != 0 || find_project(tx, asker->workspace, out, f) != 0)
+	if (adopt_roots(tx, f) != 0 || find_project(tx, workspace, out, f) != 0)
 		return -1;
 	if (*out != 0)
 		return 0;
-	if (asker->workspace.p == NULL)
+	if (workspace.p == NULL)
 		return fail(f, FAIL_INVALID_REQUEST,
 			"It is not known where you work: there is no project, or more than one. Add the folder with `dais project add`.");
-	return add_project(tx, last_name(asker->workspace), asker->workspace, 0, out, f);
+	return add_project(tx, last_name(workspace), workspace, 0, out, f);
 }
 
 /* ---- the thread of somebody else's agent ---- */
@@ -175,7 +175,7 @@ static int add_external(struct tx *tx, const struct asker *asker, struct str key
 		.external_key = key,
 		.created_at = tx->snapshot.now,
 		.updated_at = tx->snapshot.now};
-	if (place_of(tx, asker, &thread->project_n, f) != 0 || tx_next(tx, SEQ_thread, &thread->n, f) != 0)
+	if (project_of(tx, asker->workspace, &thread->project_n, f) != 0 || tx_next(tx, SEQ_thread, &thread->n, f) != 0)
 		return -1;
 	thread->root_n = thread->n;
 	if (PUT(tx, thread, thread, thread->n, f) != 0)
