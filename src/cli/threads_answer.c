@@ -64,7 +64,14 @@ static int list_open(struct cli *cli, struct str id, bool json, struct failure *
 
 /* ---- answering ---- */
 
-static int send_answer(struct cli *cli, json_t *request, bool json, struct failure *f)
+static int send_answer(struct cli *cli, json_t *request, struct failure *f)
+{
+	json_auto_t *answer = NULL;
+
+	return threads_ask(cli, "respond", request, &answer, f);
+}
+
+static int say_answered(struct cli *cli, json_t *request, bool json, struct failure *f)
 {
 	json_auto_t *answer = NULL;
 
@@ -72,12 +79,16 @@ static int send_answer(struct cli *cli, json_t *request, bool json, struct failu
 		return -1;
 	if (json)
 		print_json(answer);
+	else
+		(void)printf("answered\n");
 	return 0;
 }
 
 /* The question that an answer without a name is for: the only one. */
 static int only_question(const json_t *questions, struct str *out, struct failure *f)
 {
+	if (json_array_size(questions) == 0)
+		return fail(f, FAIL_USAGE, "It asks for permission: --accept, --accept-session, --decline or --cancel.");
 	if (json_array_size(questions) != 1)
 		return fail(f, FAIL_USAGE, "It asks %zu questions: answer each as ID=TEXT.", json_array_size(questions));
 	*out = json_member_str(json_array_get(questions, 0), "id");
@@ -145,13 +156,14 @@ int threads_answer(struct cli *cli, struct str id, const struct answering *answe
 	if (id.n == 0 || (answering->decision == NULL && answering->answer_count == 0))
 		return list_open(cli, id, answering->json, f);
 	if (answering->decision != NULL)
-		return send_answer(cli, json_pack("{s:s%, s:s}", "id", id.p, id.n, "decision", answering->decision), answering->json, f);
+		return say_answered(cli, json_pack("{s:s%, s:s}", "id", id.p, id.n, "decision", answering->decision),
+			answering->json, f);
 	answers = json_object();
 	if (find_open(cli, id, &open, f) != 0
 		|| read_answers(json_object_get(json_object_get(open, "prompt"), "questions"), answering, answers, f) != 0)
 		return -1;
 	full = json_member_str(open, "id");
-	return send_answer(cli, json_pack("{s:s%, s:O}", "id", full.p, full.n, "answers", answers), answering->json, f);
+	return say_answered(cli, json_pack("{s:s%, s:O}", "id", full.p, full.n, "answers", answers), answering->json, f);
 }
 
 /* ---- on the terminal ---- */
@@ -179,8 +191,7 @@ static int ask_decision(struct cli *cli, struct str id, struct failure *f)
 	while (ask(cli, "allow? y yes, a always in this session, n no, c cancel the turn: ", &key) == 1)
 		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 			if (str_eq_nocase(key, str_of(keys[i].key)))
-				return send_answer(cli, json_pack("{s:s%, s:s}", "id", id.p, id.n, "decision", keys[i].decision),
-					       false, f)
+				return send_answer(cli, json_pack("{s:s%, s:s}", "id", id.p, id.n, "decision", keys[i].decision), f)
 						== 0
 					? 1
 					: -1;
@@ -204,5 +215,5 @@ int answer_on_terminal(struct cli *cli, const json_t *request, struct failure *f
 		if (json_object_setn_new(answers, question.p, question.n, json_stringn(text.p, text.n)) != 0)
 			return fail(f, FAIL_USAGE, "The answer is not UTF-8 text.");
 	}
-	return send_answer(cli, json_pack("{s:s%, s:O}", "id", id.p, id.n, "answers", answers), false, f) == 0 ? 1 : -1;
+	return send_answer(cli, json_pack("{s:s%, s:O}", "id", id.p, id.n, "answers", answers), f) == 0 ? 1 : -1;
 }

@@ -94,7 +94,7 @@ void print_item(struct cli *cli, FILE *to, const json_t *item)
 	}
 	(void)fprintf(to, "%s%s%s %.*s", term_dim(cli), word_of(type), term_off(cli),
 		STRF(term_text(cli->arena, gist_of(cli, item), term_width() > 30 ? term_width() - 24 : 20)));
-	if (is_over && !str_eq(status, STR("completed")))
+	if (is_over && (!str_eq(status, STR("completed")) || str_eq(type, STR("subagent"))))
 		(void)fprintf(to, "  %.*s", STRF(status));
 	(void)fputc('\n', to);
 }
