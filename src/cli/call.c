@@ -81,7 +81,9 @@ int cmd_call(struct cli *cli, int argc, char **argv)
 	}
 	if (client_connect(cli, &fd, &f) != 0)
 		return cli_fail(cli, &f);
-	rc = client_call(cli, fd, calling.tool, json_canonical(cli->arena, arguments), &envelope, &raw, &f);
+	rc = client_say_workspace(cli, fd, &f);
+	if (rc == 0)
+		rc = client_call(cli, fd, calling.tool, json_canonical(cli->arena, arguments), &envelope, &raw, &f);
 	(void)close(fd);
 	if (calling.raw && raw.n > 0)
 		(void)printf("%.*s\n", STRF(raw));

@@ -17,6 +17,7 @@ const struct command command_table[] = {
 	{"items", "show work items", cmd_items, false},
 	{"run", "give an agent something to do, and watch it", cmd_run, false},
 	{"threads", "what agents do: see it, follow it, answer it", cmd_threads, false},
+	{"providers", "who can be given work, and why some cannot", cmd_providers, false},
 	{"events", "follow what happens", cmd_events, false},
 	{"project", "add, list and remove projects", cmd_project, false},
 	{"token", "create, list and revoke API tokens", cmd_token, false},

@@ -147,6 +147,7 @@ static int apply_hello(struct connection *c, const json_t *hello, struct failure
 		if (rc != 0)
 			return -1;
 	}
+	server_take_workspace(&c->caller, json_member_str(params, "workspace"), c->arena);
 	if (profile.n > 0 && !profile_parse(profile, &c->caller.profile))
 		return fail_field(f, STR("profile"), profile, "must be full, knowledge or director");
 	return 0;

@@ -268,7 +268,7 @@ static void make_guard(struct server *server)
 		.refuses_origins = true,
 		.methods = "GET, POST, DELETE, OPTIONS",
 		.request_headers = "Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, "
-				   "Mcp-Method, Mcp-Name, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, "
+				   "Mcp-Method, Mcp-Name, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, X-Dais-Workspace, "
 				   "traceparent, tracestate",
 		.request_header_prefix = "mcp-param-",
 		.exposed_headers = "Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Req-Id, ETag",
@@ -465,6 +465,7 @@ void server_reload(struct server *server)
 }
 
 #define STOP_MS 3000
+#define DRAIN_MS 30000 /* more than the ladder of an agent takes that does not listen */
 
 void server_stop(struct server *server)
 {
@@ -479,6 +480,8 @@ void server_stop(struct server *server)
 	local_stop(server->local);
 	sweeper_stop(server->sweeper);
 	call_log_stop(server->call_log);
+	if (server->threads != NULL && str_eq(settings_text(server->settings, SETTING_STOP), STR("drain")))
+		threads_drain(server->threads, DRAIN_MS);
 	threads_stop(server->threads);
 	store_close(server->store); /* answers every queued call; the last commit is on disk */
 	http_close(server->http);

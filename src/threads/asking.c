@@ -164,12 +164,14 @@ static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_r
 	return PUT(tx, thread_run, run, thread->n, f);
 }
 
-static int add_external(struct tx *tx, const struct asker *asker, struct str key, struct asking *out, struct failure *f)
+static int add_external(struct tx *tx, const struct asker *asker, int64_t project_n, struct str key, struct asking *out,
+	struct failure *f)
 {
 	struct thread_row *thread = &out->thread;
 
 	*thread = (struct thread_row){.id = ident_random(tx->snapshot.arena, "thread:external"),
 		.kind = THREAD_EXTERNAL,
+		.project_n = project_n,
 		.title = str_printf(tx->snapshot.arena, "Agent of %.*s", STRF(asker->principal)),
 		.instance_id = STR("external"),
 		.runtime_mode = RUNTIME_FULL_ACCESS,
@@ -181,7 +183,7 @@ static int add_external(struct tx *tx, const struct asker *asker, struct str key
 		.external_key = key,
 		.created_at = tx->snapshot.now,
 		.updated_at = tx->snapshot.now};
-	if (project_of(tx, asker->workspace, &thread->project_n, f) != 0 || tx_next(tx, SEQ_thread, &thread->n, f) != 0)
+	if (tx_next(tx, SEQ_thread, &thread->n, f) != 0)
 		return -1;
 	thread->root_n = thread->n;
 	if (PUT(tx, thread, thread, thread->n, f) != 0)
@@ -193,14 +195,19 @@ SQL(SQL_EXTERNAL, "SELECT n FROM thread WHERE external_key = $1");
 
 static int resolve_external(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
 {
-	struct str key = IDENT(tx->snapshot.arena, "external", asker->principal,
-		asker->workspace.p == NULL ? STR("") : asker->workspace);
-	int64_t n;
-	int rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL, "s", key);
+	int64_t project_n, n;
+	struct str key;
+	int rc;
 
+	if (project_of(tx, asker->workspace, &project_n, f) != 0)
+		return -1;
+	key = IDENT(tx->snapshot.arena, "external", asker->principal, ident_number(tx->snapshot.arena, project_n));
+	rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL, "s", key);
+	if (rc == 1)
+		rc = thread_get(&tx->snapshot, n, &out->thread, f);
 	if (rc < 0)
 		return -1;
-	return rc == 0 ? add_external(tx, asker, key, out, f) : NEED(&tx->snapshot, thread, n, &out->thread, f);
+	return rc == 0 ? add_external(tx, asker, project_n, key, out, f) : 0;
 }
 
 /* ---- */
