@@ -51,7 +51,7 @@ _dais() {
 	token) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$word") ;;
 	threads) mapfile -t COMPREPLY < <(compgen -W "list show follow send steer interrupt answer archive delete" -- "$word") ;;
 	project) mapfile -t COMPREPLY < <(compgen -W "add list remove" -- "$word"; compgen -d -- "$word") ;;
-	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report" -- "$word") ;;
+	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report orchestrator_capabilities delegate_task task_status task_cancel t3_thread_send t3_thread_wait t3_thread_interrupt" -- "$word") ;;
 	backup | export | import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	init) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	esac

@@ -1,7 +1,11 @@
 /* Who asks: agents that dais started, by their credential; everybody else by a thread that stands for them. */
 #include "threads/command.h"
 
+#include "base/limits.h"
+
 #include <string.h>
+
+#define HEARD_MS 60000 /* it is put on record at most this often that somebody was heard of */
 
 /* ---- the project of somebody else's agent ---- */
 
@@ -134,7 +138,7 @@ int project_of(struct tx *tx, struct str workspace, int64_t *out, struct failure
 
 /* ---- the thread of somebody else's agent ---- */
 
-static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_row *run, struct failure *f)
+static int add_run(struct tx *tx, struct thread_row *thread, int64_t ordinal, struct thread_run_row *run, struct failure *f)
 {
 	struct node_row node = {.thread_n = thread->n, .kind = NODE_ROOT_TURN, .status = WORK_RUNNING, .counts_for_run = 1,
 		.started_at = tx->snapshot.now};
@@ -148,7 +152,7 @@ static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_r
 		.updated_at = tx->snapshot.now};
 
 	*run = (struct thread_run_row){.thread_n = thread->n,
-		.ordinal = 1,
+		.ordinal = ordinal,
 		.instance_id = thread->instance_id,
 		.status = RUN_RUNNING,
 		.requested_at = tx->snapshot.now,
@@ -188,7 +192,54 @@ static int add_external(struct tx *tx, const struct asker *asker, int64_t projec
 	thread->root_n = thread->n;
 	if (PUT(tx, thread, thread, thread->n, f) != 0)
 		return -1;
-	return add_run(tx, thread, &out->run, f);
+	return add_run(tx, thread, 1, &out->run, f);
+}
+
+/* Nobody tells when somebody else's agent ends: it has not been heard of for longer than a call may wait. */
+static bool is_silent(const struct thread_row *thread, int64_t now)
+{
+	return thread->updated_at <= now - LIMIT_EXTERNAL_SILENCE_MS;
+}
+
+/* It is heard of now: its run goes on, or it is a new one. */
+static int hear_external(struct tx *tx, struct thread_row *thread, struct failure *f)
+{
+	struct thread_run_row run;
+	int64_t n = thread->n;
+	int rc = thread_blocking_run(&tx->snapshot, n, &run, f);
+
+	if (rc == 1 && is_silent(thread, tx->snapshot.now)) {
+		if (run_end(tx, &run, RUN_COMPLETED, STR_NONE, f) != 0 || NEED(&tx->snapshot, thread, n, thread, f) != 0)
+			return -1;
+		rc = 0;
+	}
+	if (rc == 0) {
+		struct thread_run_row last = {.ordinal = 0};
+
+		if (thread_latest_run(&tx->snapshot, n, &last, f) < 0 || add_run(tx, thread, last.ordinal + 1, &run, f) != 0)
+			return -1;
+		return thread_touch(tx, thread, f);
+	}
+	if (rc == 1 && thread->updated_at <= tx->snapshot.now - HEARD_MS)
+		return thread_touch(tx, thread, f);
+	return rc < 0 ? -1 : 0;
+}
+
+SQL(SQL_EXTERNAL_RUNS,
+	"SELECT r.n FROM thread_run r JOIN thread t ON t.n = r.thread_n"
+	" WHERE r.status < 5 AND t.kind = 1 AND t.updated_at <= $1 ORDER BY r.n LIMIT 1");
+
+int externals_end(struct tx *tx, void *arg, struct failure *f)
+{
+	struct thread_run_row run;
+	int64_t n;
+	int rc;
+
+	(void)arg;
+	while ((rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL_RUNS, "i", tx->snapshot.now - LIMIT_EXTERNAL_SILENCE_MS)) == 1)
+		if (NEED(&tx->snapshot, thread_run, n, &run, f) != 0 || run_end(tx, &run, RUN_COMPLETED, STR_NONE, f) != 0)
+			return -1;
+	return rc;
 }
 
 SQL(SQL_EXTERNAL, "SELECT n FROM thread WHERE external_key = $1");
@@ -207,7 +258,7 @@ static int resolve_external(struct tx *tx, const struct asker *asker, struct ask
 		rc = thread_get(&tx->snapshot, n, &out->thread, f);
 	if (rc < 0)
 		return -1;
-	return rc == 0 ? add_external(tx, asker, project_n, key, out, f) : 0;
+	return rc == 0 ? add_external(tx, asker, project_n, key, out, f) : hear_external(tx, &out->thread, f);
 }
 
 /* ---- */

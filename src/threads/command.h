@@ -24,6 +24,8 @@ struct asking {
 
 /* An agent that dais did not start gets a thread of its own the first time. */
 int asking_resolve(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f);
+/* Ends the runs of those that have not been heard of: store_write. */
+int externals_end(struct tx *tx, void *arg, struct failure *f);
 /* The project that holds a folder, a new one when none does; absent: the only one there is. */
 int project_of(struct tx *tx, struct str workspace, int64_t *out, struct failure *f);
 /* PARENT_NOT_ACTIVE unless the caller's thread has an active run on the credential's instance. */

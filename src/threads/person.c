@@ -139,6 +139,7 @@ static int dispose_cohorts(struct tx *tx, int64_t thread_n, struct failure *f)
 static int put_away(struct tx *tx, struct thread_row *thread, enum run_status active, struct failure *f)
 {
 	thread->title_request = STR_NONE;
+	thread->external_key = STR_NONE; /* the next call of its agent begins another one */
 	if (thread_touch(tx, thread, f) != 0 || dispose_cohorts(tx, thread->n, f) != 0 || end_runs(tx, thread->n, active, f) != 0)
 		return -1;
 	return effect_add(tx, thread->n, 0, EFFECT_CLOSE_SESSION, STR_NONE, f);

@@ -2,6 +2,7 @@
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -310,3 +311,50 @@ def test_doctor_lists_the_agents_at_work(agents):
     assert re.search(r"agents.*slow work", agents.dais.run("doctor", check=0).stdout)
     agents.dais.run("threads", "interrupt", thread, check=0)
     agents.end(process)
+
+
+def externals(agents):
+    return [thread for thread in agents.threads() if thread["kind"] == "external"]
+
+
+def test_an_agent_that_was_silent_for_long_gets_a_new_run_on_its_thread(agents):
+    agents.dais.run("project", "add", str(agents.dais.work), check=0)
+    agents.dais.run("call", "orchestrator_capabilities", check=0)
+    agents.dais.run("call", "orchestrator_capabilities", check=0)
+    thread = externals(agents)[0]["id"]
+    assert [run["status"] for run in agents.show(thread)["runs"]] == ["running"]
+    agents.dais.stop()
+    with sqlite3.connect(agents.dais.state / "dais.db") as database:
+        database.execute("UPDATE thread SET updated_at = updated_at - 3600000 WHERE id = ?", (thread,))
+    database.close()
+    agents.dais.start(*agents.dais.flags)
+    agents.dais.run("call", "orchestrator_capabilities", check=0)
+    assert [run["status"] for run in agents.show(thread)["runs"]] == ["running", "completed"]
+    assert len(externals(agents)) == 1
+
+
+def test_an_external_thread_that_was_put_away_is_followed_by_a_new_one(agents):
+    agents.dais.run("project", "add", str(agents.dais.work), check=0)
+    agents.dais.run("call", "orchestrator_capabilities", check=0)
+    first = externals(agents)[0]["id"]
+    agents.dais.run("threads", "archive", first, check=0)
+    agents.dais.run("call", "orchestrator_capabilities", check=0)
+    assert len(externals(agents)) == 1 and externals(agents)[0]["id"] != first
+    assert agents.show(first)["runs"][0]["status"] == "interrupted"
+
+
+def test_a_browser_answers_with_its_cookie_and_no_other_site_can(agents):
+    process = agents.begin("permission please", "--mode", "approval-required")
+    asked = agents.asked()
+    link = agents.dais.run("open", "--print", check=0).stdout.strip()
+    page = agents.dais.http()
+    _, headers, _ = page.ask("GET", link.removeprefix(agents.dais.url))
+    cookie = headers["Set-Cookie"].split(";")[0]
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+    assert b"Agents ask" in page.ask("GET", "/", headers={"Cookie": cookie})[2]
+    path = f"/api/v1/threads/requests/{asked['id'].split(':')[-1]}"
+    answer = json.dumps({"decision": "accept"})
+    assert page.ask("POST", path, answer, {"Cookie": cookie, "Origin": "https://elsewhere.example"})[0] == 403
+    assert page.ask("POST", path, answer, {"Cookie": cookie, "Content-Type": "text/plain"})[0] == 415
+    assert page.ask("POST", path, answer, {"Cookie": cookie, "Origin": agents.dais.url})[0] == 200
+    assert agents.end(process)[1] == "it was allowed\n"
