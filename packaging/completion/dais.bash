@@ -4,7 +4,7 @@ _dais() {
 	local shared="--state --config --log-level --help --usage --version"
 
 	case $before in
-	--state | --config-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
+	--state | --config-dir | --cwd) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
 	--config | --tls-cert | --tls-key) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error off" -- "$word"); return ;;
 	--auth) mapfile -t COMPREPLY < <(compgen -W "token none" -- "$word"); return ;;
@@ -22,7 +22,7 @@ _dais() {
 		return
 	fi
 	if [ "$COMP_CWORD" -eq "$at" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "serve mcp-stdio call status items events project token init open demo backup export import doctor --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "serve mcp-stdio call status items run threads providers events project token init open demo backup export import doctor --help --version" -- "$word")
 		return
 	fi
 	case $command in
@@ -31,6 +31,9 @@ _dais() {
 	call) own="--raw" ;;
 	status) own="--json" ;;
 	items) own="--json --limit --open --role --root --table --watch" ;;
+	run) own="--cwd --json --mode --model --plan --provider --title" ;;
+	threads) own="--accept --accept-session --archived --cancel --decline --json --limit --mode --project --status --watch" ;;
+	providers) own="--json" ;;
 	events) own="--count --json --since --type" ;;
 	project) own="--confirm --json --name" ;;
 	token) own="--all --cap --capabilities --description --id --json --root --ttl" ;;
@@ -45,8 +48,9 @@ _dais() {
 	fi
 	case $command in
 	token) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$word") ;;
+	threads) mapfile -t COMPREPLY < <(compgen -W "list show follow send steer interrupt answer archive delete" -- "$word") ;;
 	project) mapfile -t COMPREPLY < <(compgen -W "add list remove" -- "$word"; compgen -d -- "$word") ;;
-	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report" -- "$word") ;;
+	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report orchestrator_capabilities delegate_task task_status task_cancel t3_thread_send t3_thread_wait t3_thread_interrupt" -- "$word") ;;
 	backup | export | import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	init) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	esac

@@ -52,6 +52,16 @@ static struct str read_stdin(struct arena *arena)
 	return buf_str(&text);
 }
 
+/* An envelope says so itself; answers of thread tools have none, and their result is an error or not. */
+static bool is_fine(const json_t *envelope, struct str raw)
+{
+	const json_t *ok = json_object_get(envelope, "ok");
+	struct json_error error;
+	json_auto_t *answer = ok == NULL ? json_read(raw, &error) : NULL;
+
+	return ok != NULL ? json_is_true(ok) : !json_is_true(json_object_get(json_object_get(answer, "result"), "isError"));
+}
+
 int cmd_call(struct cli *cli, int argc, char **argv)
 {
 	struct calling calling = {.tool = NULL};
@@ -81,7 +91,9 @@ int cmd_call(struct cli *cli, int argc, char **argv)
 	}
 	if (client_connect(cli, &fd, &f) != 0)
 		return cli_fail(cli, &f);
-	rc = client_call(cli, fd, calling.tool, json_canonical(cli->arena, arguments), &envelope, &raw, &f);
+	rc = client_say_workspace(cli, fd, &f);
+	if (rc == 0)
+		rc = client_call(cli, fd, calling.tool, json_canonical(cli->arena, arguments), &envelope, &raw, &f);
 	(void)close(fd);
 	if (calling.raw && raw.n > 0)
 		(void)printf("%.*s\n", STRF(raw));
@@ -89,5 +101,5 @@ int cmd_call(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, &f) == 69 ? 69 : 1;
 	if (!calling.raw)
 		print_json(envelope);
-	return json_is_true(json_object_get(envelope, "ok")) ? 0 : 1;
+	return is_fine(envelope, raw) ? 0 : 1;
 }

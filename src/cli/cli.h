@@ -35,6 +35,9 @@ int cmd_mcp_stdio(struct cli *cli, int argc, char **argv);
 int cmd_call(struct cli *cli, int argc, char **argv);
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_items(struct cli *cli, int argc, char **argv);
+int cmd_run(struct cli *cli, int argc, char **argv);
+int cmd_threads(struct cli *cli, int argc, char **argv);
+int cmd_providers(struct cli *cli, int argc, char **argv);
 int cmd_events(struct cli *cli, int argc, char **argv);
 int cmd_token(struct cli *cli, int argc, char **argv);
 int cmd_project(struct cli *cli, int argc, char **argv);
@@ -92,6 +95,10 @@ int cli_fail(struct cli *cli, const struct failure *f);
 int client_connect(struct cli *cli, int *out_fd, struct failure *f);
 /* The same, after starting a server that outlives us when none runs. */
 int client_connect_or_spawn(struct cli *cli, int *out_fd, struct failure *f);
+/* Where this program works, NULL when that is gone or no UTF-8. */
+const char *working_directory(struct arena *arena);
+/* Say where we work; calls of thread tools on this connection are made from there. */
+int client_say_workspace(struct cli *cli, int fd, struct failure *f);
 /* One tool call. *out is the envelope (owned by the caller, json_decref). -1 only when there was no answer at
  * all; a tool's error is an envelope with ok false. `raw` (may be NULL) gets the whole JSON-RPC answer. */
 int client_call(struct cli *cli, int fd, const char *tool, struct str arguments, json_t **out, struct str *raw,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -171,6 +172,29 @@ int client_connect_or_spawn(struct cli *cli, int *out_fd, struct failure *f)
 		(void)nanosleep(&pause, NULL);
 	}
 	return rc != 0 ? -1 : fail(f, FAIL_NOT_REACHABLE, "The server started but does not answer.");
+}
+
+const char *working_directory(struct arena *arena)
+{
+	char path[PATH_MAX];
+
+	if (getcwd(path, sizeof(path)) == NULL || path[0] != '/' || utf8_check(str_of(path)) < strlen(path))
+		return NULL;
+	return arena_copy(arena, path, strlen(path));
+}
+
+int client_say_workspace(struct cli *cli, int fd, struct failure *f)
+{
+	const char *cwd = working_directory(cli->arena);
+	struct buf out;
+
+	if (cwd == NULL)
+		return 0;
+	buf_init(&out, cli->arena, SIZE_MAX);
+	buf_add_str(&out, STR("{\"jsonrpc\":\"2.0\",\"method\":\"" LOCAL_HELLO "\",\"params\":{\"workspace\":\""));
+	json_escape(&out, str_of(cwd));
+	buf_add_str(&out, STR("\"}}\n"));
+	return write_all(fd, buf_str(&out)) == 0 ? 0 : fail(f, FAIL_NOT_REACHABLE, "The server went away.");
 }
 
 static struct str request_text(struct cli *cli, const char *tool, struct str arguments)

@@ -1,5 +1,6 @@
 /* dais doctor: is the database sound, is the state private, can this machine carry the server? */
 #include "cli/doctor.h"
+#include "cli/threads.h"
 
 #include "store/store.h"
 #include "threads/rebuild.h"
@@ -200,6 +201,29 @@ static void check_database(struct doctor *doctor, const char *path)
 
 /* ---- the server ---- */
 
+static void check_agents(struct doctor *doctor)
+{
+	json_auto_t *answer = NULL;
+	const json_t *threads;
+	struct failure f;
+
+	failure_init(&f, doctor->cli->arena);
+	if (threads_ask(doctor->cli, "list", json_pack("{s:s}", "status", "live"), &answer, &f) != 0) {
+		doctor_say(doctor, FINDING_NOTE, "agents", "%.*s", STRF(f.message));
+		return;
+	}
+	threads = json_object_get(answer, "threads");
+	if (json_array_size(threads) == 0)
+		doctor_say(doctor, FINDING_OK, "agents", "none at work");
+	for (size_t i = 0; i < json_array_size(threads); i++) {
+		const json_t *thread = json_array_get(threads, i);
+		struct str title = term_text(doctor->cli->arena, json_member_str(thread, "title"), 60);
+
+		doctor_say(doctor, FINDING_OK, "agents", "%.*s %.*s, %.*s: %.*s", STRF(short_id(json_member_str(thread, "id"))),
+			STRF(json_member_str(thread, "status")), STRF(json_member_str(thread, "providerInstanceId")), STRF(title));
+	}
+}
+
 static void check_server(struct doctor *doctor)
 {
 	json_auto_t *answer = NULL;
@@ -210,6 +234,8 @@ static void check_server(struct doctor *doctor)
 		doctor_say(doctor, FINDING_OK, "server", "pid %lld at %.*s, version %.*s",
 			(long long)json_integer_value(json_object_get(answer, "pid")),
 			STRF(json_member_str(answer, "url")), STRF(json_member_str(answer, "version")));
+	if (answer != NULL)
+		check_agents(doctor);
 	else
 		doctor_say(doctor, f.code == FAIL_NOT_REACHABLE ? FINDING_NOTE : FINDING_PROBLEM, "server", "%.*s",
 			STRF(f.message));

@@ -73,6 +73,7 @@ static int greet(struct relay *relay, struct failure *f)
 	bool has_profile = profile != NULL && profile[0] != '\0';
 	bool has_seat = seat != NULL && seat[0] != '\0';
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	const char *cwd = working_directory(arena);
 	struct buf out;
 	struct json_writer w;
 
@@ -88,6 +89,8 @@ static int greet(struct relay *relay, struct failure *f)
 		jw_ktext(&w, "profile", profile);
 	if (has_seat)
 		jw_ktext(&w, "seatToken", seat);
+	if (cwd != NULL)
+		jw_ktext(&w, "workspace", cwd);
 	jw_object_end(&w);
 	jw_object_end(&w);
 	buf_add_char(&out, '\n');

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- callers that outlive a request ---- */
 
@@ -59,6 +61,20 @@ static void caller_release(void *app)
 	struct kept *kept = (struct kept *)((char *)app - offsetof(struct kept, caller));
 
 	arena_destroy(kept->arena);
+}
+
+void server_take_workspace(struct caller *caller, struct str workspace, struct arena *arena)
+{
+	char *path;
+	struct stat st;
+
+	/* An agent that dais started works where its thread does. */
+	if (workspace.n == 0 || workspace.p[0] != '/' || workspace.n >= PATH_MAX || caller->thread_n != 0)
+		return;
+	path = realpath(str_z(arena, workspace), NULL);
+	if (path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		caller->workspace = str_dup(arena, str_of(path));
+	free(path);
 }
 
 struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller)

@@ -13,4 +13,22 @@
 int admin_run(struct store *store, const json_t *request, struct arena *arena, struct json_writer *out,
 	struct failure *f);
 
+/* ---- threads: of a running server only ---- */
+
+struct threads;
+
+struct admin_desk {
+	struct store *store;
+	struct threads *threads; /* NULL: this server runs no agents */
+	const struct actor *actor; /* who asks: stands in the events */
+};
+
+/* Requests {"op":"threads.list","project"?,"status"?,"archived"?,"limit"?}, "threads.show" (id, limit?: items),
+ * "threads.requests" (id?), "threads.providers", "threads.start" (place, text, title?, provider?, model?, runtimeMode?,
+ * interactionMode?), "threads.send" (id, text, mode?), "threads.interrupt", "threads.archive", "threads.delete" (id),
+ * "threads.respond" (id, decision or answers). Those that read also answer "seq": events after it are news. */
+bool admin_is_of_threads(struct str op);
+int admin_threads(const struct admin_desk *desk, const json_t *request, struct arena *arena, struct json_writer *out,
+	struct failure *f);
+
 #endif

@@ -1,4 +1,5 @@
 /* HTTP: the order of checks, and the table of routes. */
+#include "server/admin.h"
 #include "server/private.h"
 
 #include "base/clock.h"
@@ -62,6 +63,10 @@ static void serve_page(struct server *server, struct http_exchange *x, struct vi
 
 static void serve_sign_in(struct server *server, struct http_exchange *x, struct visit *visit);
 static void serve_ops(struct server *server, struct http_exchange *x, struct visit *visit);
+static void serve_requests(struct server *server, struct http_exchange *x, struct visit *visit);
+static void serve_answer(struct server *server, struct http_exchange *x, struct visit *visit);
+
+#define REQUESTS_PATH "/api/v1/threads/requests"
 
 static const struct route routes[] = {
 	{NULL, "/mcp", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
@@ -70,6 +75,8 @@ static const struct route routes[] = {
 	{NULL, "/mcp/threads", false, false, ROUTE_MCP, PROFILE_THREADS, NULL},
 	{NULL, "/mcp/director", false, false, ROUTE_MCP, PROFILE_DIRECTOR, NULL},
 	{"POST", "/api/v1/ops/", true, false, ROUTE_OPS, PROFILE_FULL, serve_ops},
+	{"GET", REQUESTS_PATH, false, false, ROUTE_PLAIN, PROFILE_FULL, serve_requests},
+	{"POST", REQUESTS_PATH "/", true, false, ROUTE_OPS, PROFILE_FULL, serve_answer},
 	{"GET", "/api/v1/health", false, true, ROUTE_PLAIN, PROFILE_FULL, serve_health},
 	{"GET", "/api/v1/ready", false, true, ROUTE_PLAIN, PROFILE_FULL, serve_ready},
 	{"GET", "/api/v1/info", false, false, ROUTE_PLAIN, PROFILE_FULL, serve_info},
@@ -301,6 +308,7 @@ int app_head(struct http_exchange *x, void *app, size_t *max_body)
 		/* One id for the answer's header, the events and the call log. */
 		memcpy(visit->caller.req_id, visit->req_id, REQ_ID_SIZE);
 		visit->caller.actor.req_id = visit->caller.req_id;
+		server_take_workspace(&visit->caller, http_header(x, "X-Dais-Workspace", NULL), arena);
 	}
 	return head_of_route(server, x, visit, &f, max_body);
 }
@@ -433,6 +441,53 @@ static void serve_ops(struct server *server, struct http_exchange *x, struct vis
 	posted->call.done = ops_done;
 	http_keep(x);
 	tools_call(server->tools, &posted->call);
+}
+
+/* ---- questions of agents: GET /api/v1/threads/requests, POST /api/v1/threads/requests/{id} ---- */
+
+static void serve_thread_op(struct server *server, struct http_exchange *x, struct visit *visit, const json_t *request)
+{
+	struct arena *arena = http_arena(x);
+	const struct admin_desk desk = {server->store, server->threads, &visit->caller.actor};
+	struct buf members, out;
+	struct json_writer w;
+	struct failure f;
+
+	failure_init(&f, arena);
+	buf_init(&members, arena, SIZE_MAX);
+	json_writer_init(&w, &members);
+	if (caller_need(&visit->caller, CAP_ADMIN, &f) != 0 || admin_threads(&desk, request, arena, &w, &f) != 0) {
+		reply_failure(server, x, &f, visit->req_id);
+		return;
+	}
+	buf_init(&out, arena, SIZE_MAX);
+	buf_printf(&out, "{\"ok\":true,\"data\":{%.*s}}", STRF(buf_str(&members)));
+	reply_json(server, x, 200, buf_str(&out), visit->req_id);
+}
+
+static void serve_requests(struct server *server, struct http_exchange *x, struct visit *visit)
+{
+	json_auto_t *request = json_pack("{s:s}", "op", "threads.requests");
+
+	serve_thread_op(server, x, visit, request);
+}
+
+static void serve_answer(struct server *server, struct http_exchange *x, struct visit *visit)
+{
+	struct str path = http_path(x);
+	struct str id = {path.p + strlen(REQUESTS_PATH "/"), path.n - strlen(REQUESTS_PATH "/")};
+	struct failure f;
+	json_auto_t *request = NULL;
+
+	failure_init(&f, http_arena(x));
+	request = read_args(x, &f);
+	if (request == NULL) {
+		reply_failure(server, x, &f, visit->req_id);
+		return;
+	}
+	(void)json_object_set_new(request, "op", json_string("threads.respond"));
+	(void)json_object_set_new(request, "id", json_stringn(id.p, id.n));
+	serve_thread_op(server, x, visit, request);
 }
 
 /* ---- GET /signin?code=… ---- */

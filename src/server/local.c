@@ -25,7 +25,8 @@
 
 #define OUT_SOFT_BYTES (8 * 1024 * 1024)
 #define OUT_HARD_BYTES (64 * 1024 * 1024)
-#define HELLO_BYTES 4096
+#define HELLO_BYTES 4096		  /* of these it is said whether a first line is one of ours */
+#define FIRST_BYTES (1024 * 1024) /* of one of ours: it may hold a prompt */
 
 struct connection {
 	struct local *local;
@@ -146,6 +147,7 @@ static int apply_hello(struct connection *c, const json_t *hello, struct failure
 		if (rc != 0)
 			return -1;
 	}
+	server_take_workspace(&c->caller, json_member_str(params, "workspace"), c->arena);
 	if (profile.n > 0 && !profile_parse(profile, &c->caller.profile))
 		return fail_field(f, STR("profile"), profile, "must be full, work, threads, knowledge or director");
 	return 0;
@@ -190,6 +192,7 @@ static void answer_admin(struct connection *c, const json_t *request)
 {
 	struct server *server = c->local->server;
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	const struct admin_desk desk = {server->store, server->threads, &c->caller.actor};
 	struct failure f;
 	struct buf members;
 	struct buf out;
@@ -199,10 +202,14 @@ static void answer_admin(struct connection *c, const json_t *request)
 	failure_init(&f, arena);
 	buf_init(&members, arena, SIZE_MAX);
 	json_writer_init(&w, &members);
-	rc = admin_run(server->store, request, arena, &w, &f);
-	/* Whatever it was: administration is rare. */
-	auth_forget();
-	stream_hub_recheck(server->hub);
+	if (admin_is_of_threads(json_member_str(request, "op"))) {
+		rc = admin_threads(&desk, request, arena, &w, &f);
+	} else {
+		rc = admin_run(server->store, request, arena, &w, &f);
+		/* Whatever it was: administration is rare. */
+		auth_forget();
+		stream_hub_recheck(server->hub);
+	}
 	buf_init(&out, arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	jw_object_begin(&w);
@@ -253,6 +260,13 @@ static int greet(struct connection *c, const json_t *hello)
 	return -1;
 }
 
+static bool is_ours(struct str first)
+{
+	size_t n = first.n < HELLO_BYTES ? first.n : HELLO_BYTES;
+
+	return n > 0 && memmem(first.p, n, "\"" LOCAL_METHODS, strlen("\"" LOCAL_METHODS)) != NULL;
+}
+
 /* -1 ends the connection. */
 static int take_first_line(struct connection *c)
 {
@@ -262,7 +276,7 @@ static int take_first_line(struct connection *c)
 	json_auto_t *hello = NULL;
 	int rc = 1;
 
-	if (end == NULL && c->first.n < HELLO_BYTES)
+	if (end == NULL && c->first.n < (is_ours(buf_str(&c->first)) ? FIRST_BYTES : HELLO_BYTES))
 		return 0;
 	if (line.n > 0 && memmem(line.p, line.n, LOCAL_METHODS, strlen(LOCAL_METHODS)) != NULL)
 		hello = json_read(line, &error);
@@ -360,7 +374,7 @@ static void on_connect(struct local *local)
 	c->fd = fd;
 	c->arena = arena_create();
 	caller_local(&c->caller, STR("stdio"));
-	buf_init(&c->first, NULL, 2 * 65536 + HELLO_BYTES);
+	buf_init(&c->first, NULL, FIRST_BYTES + 2 * 65536);
 	buf_init(&c->out, NULL, OUT_HARD_BYTES);
 	(void)pthread_mutex_init(&c->lock, NULL);
 	event.data.ptr = c;

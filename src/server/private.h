@@ -61,6 +61,8 @@ struct mcp_caller mcp_caller_of(struct arena *arena, const struct caller *caller
 void server_caller_copy(struct arena *arena, const struct caller *from, struct caller *out);
 /* The request's caller with the request's id; `out` may not move afterwards. */
 void server_caller(struct mcp_request *req, struct caller *out);
+/* Where somebody else's agent says that it works; what is no folder of this machine is not taken. */
+void server_take_workspace(struct caller *caller, struct str workspace, struct arena *arena);
 /* After a call over any surface: metrics, and streams whose credential it may have ended. */
 void server_count(struct server *server, const struct tool_call *call, int64_t us);
 struct str server_operation(struct arena *arena, const json_t *arguments);

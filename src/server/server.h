@@ -36,7 +36,7 @@ const char *state_database(struct arena *arena, const char *state_dir, struct st
 
 /* First line that a program of ours writes on the Unix socket, as a notification; optional for MCP. */
 #define LOCAL_METHODS "dais/"
-#define LOCAL_HELLO "dais/hello"   /* {profile?, seatToken?}: then MCP lines. Sent with an id it is answered first */
+#define LOCAL_HELLO "dais/hello"   /* {profile?, seatToken?, workspace?}: then MCP lines. Sent with an id it is answered first */
 #define LOCAL_EVENTS "dais/events" /* {since?}: then one line of JSON for each event */
 #define LOCAL_ADMIN "dais/admin"   /* a request of server/admin.h: one line of JSON, and the end */
 

@@ -268,7 +268,7 @@ static void make_guard(struct server *server)
 		.refuses_origins = true,
 		.methods = "GET, POST, DELETE, OPTIONS",
 		.request_headers = "Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, "
-				   "Mcp-Method, Mcp-Name, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, "
+				   "Mcp-Method, Mcp-Name, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, X-Dais-Workspace, "
 				   "traceparent, tracestate",
 		.request_header_prefix = "mcp-param-",
 		.exposed_headers = "Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Req-Id, ETag",

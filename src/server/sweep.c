@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "threads/command.h"
 #include "work/advance.h"
 
 #include <stdlib.h>
@@ -141,6 +142,9 @@ static void sweep_once(struct sweeper *sweeper)
 	failure_init(&f, arena);
 	if (store_write(sweeper->server->store, sweep_expired, NULL, &actor_system, arena, &f) != 0)
 		log_line(LOG_WARN, "server", "the hourly sweep failed",
+			{"code", LOG_TEXT(failure_info(f.code)->wire)});
+	if (store_write(sweeper->server->store, externals_end, NULL, &actor_system, arena, &f) != 0)
+		log_line(LOG_WARN, "server", "runs of agents that are gone could not be ended",
 			{"code", LOG_TEXT(failure_info(f.code)->wire)});
 	for (size_t i = 0; i < sizeof(prunings) / sizeof(prunings[0]); i++)
 		run_all(sweeper, prunings[i].sql, now - prunings[i].age_ms);

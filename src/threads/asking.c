@@ -1,7 +1,11 @@
 /* Who asks: agents that dais started, by their credential; everybody else by a thread that stands for them. */
 #include "threads/command.h"
 
+#include "base/limits.h"
+
 #include <string.h>
+
+#define HEARD_MS 60000 /* it is put on record at most this often that somebody was heard of */
 
 /* ---- the project of somebody else's agent ---- */
 
@@ -120,21 +124,21 @@ static struct str last_name(struct str path)
 	return slash == NULL || slash + 1 == path.p + path.n ? path : (struct str){slash + 1, (size_t)(path.p + path.n - slash - 1)};
 }
 
-static int place_of(struct tx *tx, const struct asker *asker, int64_t *out, struct failure *f)
+int project_of(struct tx *tx, struct str workspace, int64_t *out, struct failure *f)
 {
-	if (adopt_roots(tx, f) != 0 || find_project(&tx->snapshot, asker->workspace, out, f) != 0)
+	if (adopt_roots(tx, f) != 0 || find_project(&tx->snapshot, workspace, out, f) != 0)
 		return -1;
 	if (*out != 0)
 		return 0;
-	if (asker->workspace.p == NULL)
+	if (workspace.p == NULL)
 		return fail(f, FAIL_INVALID_REQUEST,
 			"It is not known where you work: there is no project, or more than one. Add the folder with `dais project add`.");
-	return add_project(tx, last_name(asker->workspace), asker->workspace, 0, out, f);
+	return add_project(tx, last_name(workspace), workspace, 0, out, f);
 }
 
 /* ---- the thread of somebody else's agent ---- */
 
-static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_row *run, struct failure *f)
+static int add_run(struct tx *tx, struct thread_row *thread, int64_t ordinal, struct thread_run_row *run, struct failure *f)
 {
 	struct node_row node = {.thread_n = thread->n, .kind = NODE_ROOT_TURN, .status = WORK_RUNNING, .counts_for_run = 1,
 		.started_at = tx->snapshot.now};
@@ -148,7 +152,7 @@ static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_r
 		.updated_at = tx->snapshot.now};
 
 	*run = (struct thread_run_row){.thread_n = thread->n,
-		.ordinal = 1,
+		.ordinal = ordinal,
 		.instance_id = thread->instance_id,
 		.status = RUN_RUNNING,
 		.requested_at = tx->snapshot.now,
@@ -164,12 +168,14 @@ static int add_run(struct tx *tx, struct thread_row *thread, struct thread_run_r
 	return PUT(tx, thread_run, run, thread->n, f);
 }
 
-static int add_external(struct tx *tx, const struct asker *asker, struct str key, struct asking *out, struct failure *f)
+static int add_external(struct tx *tx, const struct asker *asker, int64_t project_n, struct str key, struct asking *out,
+	struct failure *f)
 {
 	struct thread_row *thread = &out->thread;
 
 	*thread = (struct thread_row){.id = ident_random(tx->snapshot.arena, "thread:external"),
 		.kind = THREAD_EXTERNAL,
+		.project_n = project_n,
 		.title = str_printf(tx->snapshot.arena, "Agent of %.*s", STRF(asker->principal)),
 		.instance_id = STR("external"),
 		.runtime_mode = RUNTIME_FULL_ACCESS,
@@ -181,31 +187,109 @@ static int add_external(struct tx *tx, const struct asker *asker, struct str key
 		.external_key = key,
 		.created_at = tx->snapshot.now,
 		.updated_at = tx->snapshot.now};
-	if (place_of(tx, asker, &thread->project_n, f) != 0 || tx_next(tx, SEQ_thread, &thread->n, f) != 0)
+	if (tx_next(tx, SEQ_thread, &thread->n, f) != 0)
 		return -1;
 	thread->root_n = thread->n;
 	if (PUT(tx, thread, thread, thread->n, f) != 0)
 		return -1;
-	return add_run(tx, thread, &out->run, f);
+	return add_run(tx, thread, 1, &out->run, f);
+}
+
+/* Nobody tells when somebody else's agent ends: it has not been heard of for longer than a call may wait. */
+static bool is_silent(const struct thread_row *thread, int64_t now)
+{
+	return thread->updated_at <= now - LIMIT_EXTERNAL_SILENCE_MS;
+}
+
+/* It is heard of now: its run goes on, or it is a new one. */
+static int hear_external(struct tx *tx, struct thread_row *thread, struct failure *f)
+{
+	struct thread_run_row run;
+	int64_t n = thread->n;
+	int rc = thread_blocking_run(&tx->snapshot, n, &run, f);
+
+	if (rc == 1 && is_silent(thread, tx->snapshot.now)) {
+		if (run_end(tx, &run, RUN_COMPLETED, STR_NONE, f) != 0 || NEED(&tx->snapshot, thread, n, thread, f) != 0)
+			return -1;
+		rc = 0;
+	}
+	if (rc == 0) {
+		struct thread_run_row last = {.ordinal = 0};
+
+		if (thread_latest_run(&tx->snapshot, n, &last, f) < 0 || add_run(tx, thread, last.ordinal + 1, &run, f) != 0)
+			return -1;
+		return thread_touch(tx, thread, f);
+	}
+	if (rc == 1 && thread->updated_at <= tx->snapshot.now - HEARD_MS)
+		return thread_touch(tx, thread, f);
+	return rc < 0 ? -1 : 0;
+}
+
+SQL(SQL_EXTERNAL_RUNS,
+	"SELECT r.n FROM thread_run r JOIN thread t ON t.n = r.thread_n"
+	" WHERE r.status < 5 AND t.kind = 1 AND t.updated_at <= $1 ORDER BY r.n LIMIT 1");
+
+int externals_end(struct tx *tx, void *arg, struct failure *f)
+{
+	struct thread_run_row run;
+	int64_t n;
+	int rc;
+
+	(void)arg;
+	while ((rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL_RUNS, "i", tx->snapshot.now - LIMIT_EXTERNAL_SILENCE_MS)) == 1)
+		if (NEED(&tx->snapshot, thread_run, n, &run, f) != 0 || run_end(tx, &run, RUN_COMPLETED, STR_NONE, f) != 0)
+			return -1;
+	return rc;
 }
 
 SQL(SQL_EXTERNAL, "SELECT n FROM thread WHERE external_key = $1");
 
-static struct str external_key(struct arena *arena, const struct asker *asker)
+static struct str external_key(struct arena *arena, const struct asker *asker, int64_t project_n)
 {
-	return IDENT(arena, "external", asker->principal, asker->workspace.p == NULL ? STR("") : asker->workspace);
+	return IDENT(arena, "external", asker->principal, ident_number(arena, project_n));
 }
 
 /* 1 found, 0 it has none yet, -1. */
 static int find_external(struct snapshot *s, const struct asker *asker, struct thread_row *out, struct failure *f)
 {
-	int64_t n;
-	int rc = query_int(s, &n, f, SQL_EXTERNAL, "s", external_key(s->arena, asker));
+	int64_t project_n, n;
+	int rc;
 
-	return rc == 1 ? row_get(s, ROW_thread, n, out, f) : rc;
+	if (find_project(s, asker->workspace, &project_n, f) != 0)
+		return -1;
+	if (project_n == 0)
+		return 0;
+	rc = query_int(s, &n, f, SQL_EXTERNAL, "s", external_key(s->arena, asker, project_n));
+	return rc == 1 ? thread_get(s, n, out, f) : rc;
+}
+
+static int resolve_external(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
+{
+	int64_t project_n, n;
+	struct str key;
+	int rc;
+
+	if (project_of(tx, asker->workspace, &project_n, f) != 0)
+		return -1;
+	key = external_key(tx->snapshot.arena, asker, project_n);
+	rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL, "s", key);
+	if (rc == 1)
+		rc = thread_get(&tx->snapshot, n, &out->thread, f);
+	if (rc < 0)
+		return -1;
+	return rc == 0 ? add_external(tx, asker, project_n, key, out, f) : hear_external(tx, &out->thread, f);
 }
 
 /* ---- */
+
+static int look_for_run(struct snapshot *s, struct asking *out, struct failure *f)
+{
+	int rc = thread_blocking_run(s, out->thread.n, &out->run, f);
+
+	if (rc == 0)
+		out->run.n = 0;
+	return rc < 0 ? -1 : 0;
+}
 
 int asking_look(struct snapshot *s, const struct asker *asker, struct asking *out, struct failure *f)
 {
@@ -219,17 +303,17 @@ int asking_look(struct snapshot *s, const struct asker *asker, struct asking *ou
 		return fail(f, FAIL_THREAD_NOT_FOUND, "The calling thread was deleted.");
 	if (rc == 0)
 		return find_project(s, asker->workspace, &out->thread.project_n, f);
-	rc = thread_blocking_run(s, out->thread.n, &out->run, f);
-	if (rc == 0)
-		out->run.n = 0;
-	return rc < 0 ? -1 : 0;
+	return look_for_run(s, out, f);
 }
 
 int asking_resolve(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
 {
-	if (asking_look(&tx->snapshot, asker, out, f) != 0)
+	if (asker->thread_n != 0)
+		return asking_look(&tx->snapshot, asker, out, f);
+	*out = (struct asking){.asker = asker};
+	if (resolve_external(tx, asker, out, f) != 0)
 		return -1;
-	return out->thread.n != 0 ? 0 : add_external(tx, asker, external_key(tx->snapshot.arena, asker), out, f);
+	return out->run.n != 0 ? 0 : look_for_run(&tx->snapshot, out, f);
 }
 
 int asking_need_run(struct tx *tx, const struct asking *asking, struct failure *f)

@@ -27,6 +27,10 @@ int asking_resolve(struct tx *tx, const struct asker *asker, struct asking *out,
 /* The same without making anything: out->thread.n 0 when the caller has no thread yet, and its project_n 0 when the
  * place where it works is no project yet. */
 int asking_look(struct snapshot *s, const struct asker *asker, struct asking *out, struct failure *f);
+/* Ends the runs of those that have not been heard of: store_write. */
+int externals_end(struct tx *tx, void *arg, struct failure *f);
+/* The project that holds a folder, a new one when none does; absent: the only one there is. */
+int project_of(struct tx *tx, struct str workspace, int64_t *out, struct failure *f);
 /* PARENT_NOT_ACTIVE unless the caller's thread has an active run on the credential's instance. */
 int asking_need_run(struct tx *tx, const struct asking *asking, struct failure *f);
 /* A thread of the caller's project: THREAD_NOT_FOUND for every other. */

@@ -29,6 +29,9 @@ int command_task_cancel(struct tx *tx, struct asked *asked, struct str task_id, 
 	struct failure *f);
 
 enum send_mode { SEND_AUTO, SEND_QUEUE, SEND_STEER, SEND_RESTART };
+/* Into the run that is active or the queue, and what the sender is told. */
+int message_send(struct tx *tx, const struct thread_row *thread, struct dispatch *message, enum send_mode mode,
+	struct json_writer *w, struct failure *f);
 int command_send(struct tx *tx, struct asked *asked, struct str thread_id, struct str message, enum send_mode mode,
 	struct json_writer *w, struct failure *f);
 /* `run_id` absent: the latest run at the first look. */

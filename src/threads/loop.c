@@ -330,6 +330,8 @@ void threads_drain(struct threads *threads)
 	until = clock_mono_ms() + threads->bounds.drain;
 	pthread_mutex_lock(&threads->lock);
 	threads->is_draining = true;
+	free(threads->mcp_url); /* no agent is started any more */
+	threads->mcp_url = NULL;
 	pthread_mutex_unlock(&threads->lock);
 	while (!is_empty && clock_mono_ms() < until) {
 		struct timespec at;

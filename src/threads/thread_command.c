@@ -78,6 +78,16 @@ static int answer_sent(struct tx *tx, const struct thread_row *thread, struct st
 	return 0;
 }
 
+int message_send(struct tx *tx, const struct thread_row *thread, struct dispatch *message, enum send_mode mode,
+	struct json_writer *w, struct failure *f)
+{
+	struct dispatched dispatched;
+
+	if (dispatch_mode_of(tx, thread, mode, &message->mode, f) != 0 || message_dispatch(tx, message, &dispatched, f) != 0)
+		return -1;
+	return answer_sent(tx, thread, message->message_id, mode, w, f);
+}
+
 int command_send(struct tx *tx, struct asked *asked, struct str thread_id, struct str text, enum send_mode mode,
 	struct json_writer *w, struct failure *f)
 {
@@ -86,7 +96,6 @@ int command_send(struct tx *tx, struct asked *asked, struct str thread_id, struc
 	struct asking asking;
 	struct thread_row thread;
 	struct command command;
-	struct dispatched dispatched;
 	struct dispatch message = {.text = text, .created_by = BY_AGENT, .source = FROM_MCP};
 	int rc;
 
@@ -102,10 +111,9 @@ int command_send(struct tx *tx, struct asked *asked, struct str thread_id, struc
 		return answer_sent(tx, &thread, message.message_id, mode, w, f);
 	message.thread_n = thread.n;
 	message.sender_n = asking.thread.n;
-	if (modes_cover(&asking, &thread, f) != 0 || dispatch_mode_of(tx, &thread, mode, &message.mode, f) != 0
-		|| message_dispatch(tx, &message, &dispatched, f) != 0 || command_accept(tx, &command, STR("{}"), f) != 0)
+	if (modes_cover(&asking, &thread, f) != 0 || command_accept(tx, &command, STR("{}"), f) != 0)
 		return -1;
-	return answer_sent(tx, &thread, message.message_id, mode, w, f);
+	return message_send(tx, &thread, &message, mode, w, f);
 }
 
 /* ---- waiting ---- */

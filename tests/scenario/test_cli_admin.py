@@ -11,7 +11,7 @@ import pytest
 from harness import PROGRAM, until
 
 COMMANDS = ["serve", "mcp-stdio", "call", "status", "items", "events", "project", "token", "init", "open", "demo", "backup",
-            "export", "import", "doctor"]
+            "export", "import", "doctor", "run", "threads", "providers"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -24,12 +24,14 @@ def test_every_command_explains_itself_with_an_example(stopped, command):
 @pytest.mark.parametrize("arguments", [["status", "--bogus"], ["status", "x"], ["token"], ["token", "make"], ["token", "revoke"],
                                        ["token", "create", "--ttl", "soon"], ["backup"], ["import"], ["events", "--type", "x"],
                                        ["events", "--since", "-1"], ["project"], ["project", "add"], ["items", "a", "b"],
+                                       ["threads", "bogus"], ["threads", "show"], ["threads", "list", "--limit", "0"], ["run"],
                                        ["project", "remove", "00000000"], ["project", "add", "/nowhere"]])
 def test_wrong_usage_ends_with_64(stopped, arguments):
     assert stopped.run(*arguments).returncode == 64
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["items"], ["events"], ["open"], ["project", "list"], ["call", "items_read"]])
+@pytest.mark.parametrize("arguments", [["status"], ["items"], ["events"], ["open"], ["project", "list"], ["call", "items_read"],
+                                       ["threads"], ["providers"]])
 def test_without_a_server_it_says_how_to_start_one(stopped, arguments):
     done = stopped.run(*arguments, check=69)
     assert "dais serve" in done.stderr
