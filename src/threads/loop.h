@@ -103,6 +103,7 @@ void session_advance(struct session *session);
 /* Its timers. */
 void session_tick(struct session *session, int64_t now);
 void session_end(struct session *session);
+void session_directory_remove(const char *directory);
 /* The same, and its driver is told this cause of struct agent_exit. */
 void session_end_for(struct session *session, const char *why);
 extern const struct host_handlers session_handlers;

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,6 +367,26 @@ static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, 
 		session_end(session);
 }
 
+SQL(SQL_IS_LIVE, "SELECT n FROM provider_session WHERE n = $1 AND status < 4");
+
+/* Directories of sessions whose end was stored, and whose server died before it had cleared them away. */
+static void sweep_directories(struct threads *threads, struct snapshot *s, struct failure *f)
+{
+	DIR *directory = opendir(threads->directory);
+	struct dirent *entry;
+	int64_t live;
+
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
+		char *end;
+		long long n = strtoll(entry->d_name, &end, 10);
+
+		if (n > 0 && *end == 0 && query_int(s, &live, f, SQL_IS_LIVE, "i", (int64_t)n) == 0)
+			session_directory_remove(arena_printf(s->arena, "%s/%s", threads->directory, entry->d_name));
+	}
+	if (directory != NULL)
+		(void)closedir(directory);
+}
+
 int sessions_recover(struct threads *threads, struct failure *f)
 {
 	AUTO(arena_destroyp) struct arena *arena = arena_create();
@@ -381,6 +402,8 @@ int sessions_recover(struct threads *threads, struct failure *f)
 			recover_one(threads, &s, col_int(&q, 0), col_int(&q, 1), col_str(&q, 2), f);
 		query_end(&q);
 	}
+	if (rc == 0)
+		sweep_directories(threads, &s, f);
 	snapshot_end(&s);
 	return rc;
 }

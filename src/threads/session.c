@@ -275,7 +275,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 }
 
 /* The files of the host, and what the agent left in its temporary folder. */
-static void remove_directory(const char *directory)
+void session_directory_remove(const char *directory)
 {
 	(void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
@@ -337,7 +337,7 @@ static void not_saved(struct session *session, struct batch *batch)
 static void session_over(struct session *session)
 {
 	credential_revoke(session->threads->credentials, session->n);
-	remove_directory(session->directory);
+	session_directory_remove(session->directory);
 	leave_recovery(session);
 	session_destroy(session);
 }
