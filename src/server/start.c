@@ -334,8 +334,6 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 
 /* ---- agents ---- */
 
-extern char **environ;
-
 static int open_threads(struct server *server, struct failure *f)
 {
 	struct threads_options options = {

@@ -27,6 +27,9 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 /* Is any run not at its end: 1, 0, -1. */
 int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
+/* `wanted`, or else what `text` begins with, cut to so many characters. */
+struct str thread_title(struct arena *arena, struct str wanted, struct str text, size_t chars);
+
 /* Words of the ladders of modes, as callers use them. */
 extern const char *const runtime_mode_names[];
 extern const char *const interaction_mode_names[];

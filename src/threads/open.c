@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "threads/instructions.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -93,6 +94,7 @@ static struct agent_config config_of(const struct session *session, struct str r
 		.is_confined = session->row.runtime_mode == RUNTIME_READ_ONLY,
 		.model = session->row.model,
 		.mcp_url = mcp_url,
+		.instructions = mcp_url.n == 0 ? STR_NONE : STR(THREADS_INSTRUCTIONS),
 		.resume = resume};
 }
 
