@@ -293,7 +293,8 @@ def test_a_stopped_server_leaves_its_agents_at_work_and_the_next_one_has_their_r
 
 
 def test_a_server_that_drains_leaves_no_process(stopped):
-    agents = Agents(stopped, "--stop", "drain")
+    stopped.environment["DAIS_AGENTS_DRAIN_MS"] = "30000"
+    agents = Agents(stopped)
     process = agents.begin("slow work")
     thread = agents.live("slow work", "begun")
     process.kill()
