@@ -192,6 +192,18 @@ void transfers_ask(struct transfers *all, struct str line)
 	(void)curl_multi_add_handle(all->multi, t->easy);
 }
 
+/* What we write is stored: keys of providers and what else is an option stay here. */
+static void drop_secrets(json_t *body)
+{
+	json_t *provider;
+	size_t i;
+
+	json_array_foreach(json_object_get(body, "providers"), i, provider) {
+		json_object_del(provider, "options");
+		json_object_del(provider, "key");
+	}
+}
+
 /* An answer that is larger than we read is told without its body. */
 static void answer(const struct transfer *t, long status)
 {
@@ -205,6 +217,7 @@ static void answer(const struct transfer *t, long status)
 	jw_object_begin(&w);
 	jw_kstr(&w, "id", t->id);
 	jw_kint(&w, "status", status);
+	drop_secrets(body);
 	if (body != NULL) {
 		jw_key(&w, "body");
 		jw_json(&w, body);

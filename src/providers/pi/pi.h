@@ -8,8 +8,8 @@
  * 1. What changes is in pi_fields, and nothing else is kept between two inputs: save and load are exact.
  * 2. A turn ends once: pi_end_turn() is the only place that says EVENT_TURN_ENDED, and it closes what is open.
  * 3. No session is open before the bridge has said that it is ready: without it nothing would hold a mode. */
-#ifndef DAIS_PROVIDERS_PI_H
-#define DAIS_PROVIDERS_PI_H
+#ifndef DAIS_PROVIDERS_PI_PI_H
+#define DAIS_PROVIDERS_PI_PI_H
 
 #include "providers/failure_code.h"
 #include "providers/provider.h"
