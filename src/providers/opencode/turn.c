@@ -34,10 +34,13 @@ void opencode_turn_start(struct opencode *o, struct agent_out *out)
 
 /* ---- what happens in it ---- */
 
+/* An abort that is told late belongs to the turn before. */
 void opencode_error(struct opencode *o, const json_t *error)
 {
 	const json_t *data = json_object_get(error, "data");
 
+	if (!o->is_interrupted && str_eq(json_member_str(error, "name"), STR("MessageAbortedError")))
+		return;
 	o->has_error = true;
 	SET(o, error, json_member_str(error, "name"));
 	SET(o, reason, json_member_str(data, "message"));
@@ -52,7 +55,7 @@ void opencode_message(struct opencode *o, const json_t *info, struct agent_out *
 
 	if (id.n == 0 || !o->in_turn || !str_eq(json_member_str(info, "role"), STR("assistant")))
 		return;
-	if (json_object_get(info, "error") != NULL)
+	if (json_object_get(info, "error") != NULL && json_object_getn(o->messages, id.p, id.n) != NULL)
 		opencode_error(o, json_object_get(info, "error"));
 	if (is_whole)
 		json_object_deln(o->messages, id.p, id.n);
@@ -177,7 +180,7 @@ void opencode_settle(struct opencode *o, struct agent_out *out)
 {
 	struct agent_failure failure;
 
-	if (o->is_interrupted || str_eq(o->error, STR("MessageAbortedError"))) {
+	if (o->is_interrupted) {
 		opencode_end_turn(o, AGENT_INTERRUPTED, NULL, out);
 	} else if (o->has_error) {
 		failure = opencode_failure(out, code_of(o), o->reason.n > 0 ? o->reason : o->error);
