@@ -48,6 +48,7 @@ int cmd_open(struct cli *cli, int argc, char **argv);
 int cmd_demo(struct cli *cli, int argc, char **argv);
 int cmd_export(struct cli *cli, int argc, char **argv);
 int cmd_import(struct cli *cli, int argc, char **argv);
+int cmd_opencode_bridge(struct cli *cli, int argc, char **argv);
 int cmd_script_agent(struct cli *cli, int argc, char **argv);
 
 /* Flags that every subcommand has (--state, --config, --log-level); put it into .children. After

@@ -29,6 +29,7 @@ const struct command command_table[] = {
 	{"import", "read what export wrote into an empty database", cmd_import, false},
 	{"doctor", "check the database and this machine", cmd_doctor, false},
 	{"attempt-host", "run one agent program for the server", cmd_attempt_host, true},
+	{"opencode-bridge", "OpenCode's server as a program that speaks lines", cmd_opencode_bridge, true},
 	{"script-agent", "an agent that does what a file says, for tests", cmd_script_agent, true},
 };
 const size_t command_count = sizeof(command_table) / sizeof(command_table[0]);

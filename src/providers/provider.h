@@ -73,12 +73,20 @@ struct agent_model {
 
 /* ---- starting the program ---- */
 
+/* A file that a driver brings along for its program. */
+struct agent_file {
+	const char *path; /* in agent_place.files; its name changes with what is in it */
+	struct str text;
+};
+
 struct agent_launch {
 	const char **argv; /* NULL at the end */
 	const char **env;  /* the whole environment, NAME=value, NULL at the end; no secret */
 	bool ends_with_stdin; /* closing stdin asks the program to end */
 	/* What it must be able to write when it is held read-only, besides its TMPDIR: its home. */
 	const char **writable;
+	const struct agent_file *files; /* are there before it is started */
+	size_t file_count;
 };
 
 /* What a launch is told. All in the arena of the call. */
@@ -88,6 +96,7 @@ struct agent_place {
 	const struct agent_config *config; /* as agent_create is told: some programs take a conversation, a model, … as arguments */
 	struct str cwd;
 	struct str tmp;		 /* private temporary directory, for TMPDIR */
+	struct str files;	 /* folder for what drivers bring along */
 	struct str attempt;	 /* value of DAIS_ATTEMPT: finds strays */
 	const char *const *base; /* environment of the server that may be passed on: HOME, PATH, LANG, … */
 	enum runtime_mode runtime;

@@ -2,10 +2,10 @@
 #include "providers/provider.h"
 
 extern const struct driver driver_acp, driver_antigravity, driver_claude, driver_codex, driver_cursor, driver_gemini, driver_grok,
-	driver_script;
+	driver_opencode, driver_pi, driver_script;
 
 const struct driver *const driver_table[] = {&driver_acp, &driver_antigravity, &driver_claude, &driver_codex, &driver_cursor,
-	&driver_gemini, &driver_grok, &driver_script};
+	&driver_gemini, &driver_grok, &driver_opencode, &driver_pi, &driver_script};
 const size_t driver_count = sizeof(driver_table) / sizeof(driver_table[0]);
 
 const struct driver *driver_find(struct str kind)

@@ -93,6 +93,10 @@ int64_t loop_now(const struct threads *threads); /* monotonic ms */
 void loop_due(struct threads *threads, int64_t at);
 void loop_recovered(struct threads *threads);
 
+/* ---- bring.c ---- */
+/* The files that a driver brings along are in `folder`, whole. */
+int files_bring(const char *folder, const struct agent_file *files, size_t count, struct failure *f);
+
 /* ---- session.c ---- */
 struct session *session_of_thread(struct threads *threads, int64_t thread_n);
 struct session *session_create(struct threads *threads, const struct provider_session_row *row,
