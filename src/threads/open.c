@@ -83,6 +83,14 @@ static int check_cwd(struct arena *arena, struct str cwd, struct failure *f)
 	return fail(f, FAIL_INVALID_REQUEST, "The thread's folder is missing.");
 }
 
+/* The UUID in the session's own id: after a restart of the server it is the same. */
+static struct str uuid_of(struct str session_id)
+{
+	const char *colon = memrchr(session_id.p, ':', session_id.n);
+
+	return (struct str){colon + 1, (size_t)(session_id.p + session_id.n - colon - 1)};
+}
+
 static struct agent_config config_of(const struct session *session, struct str resume, struct str mcp_url)
 {
 	return (struct agent_config){.instance = session->instance,
@@ -92,18 +100,20 @@ static struct agent_config config_of(const struct session *session, struct str r
 		.is_confined = session->row.runtime_mode == RUNTIME_READ_ONLY,
 		.model = session->row.model,
 		.mcp_url = mcp_url,
-		.resume = resume};
+		.resume = resume,
+		.fresh = uuid_of(session->row.id)};
 }
 
-static int launch(struct session *session, struct arena *arena, struct failure *f)
+static int launch(struct session *session, const struct agent_config *config, struct arena *arena, struct failure *f)
 {
-	struct agent_place place = {.cwd = session->row.cwd,
+	struct agent_place place = {.config = config,
+		.cwd = session->row.cwd,
 		.tmp = str_printf(arena, "%s/" TMP_NAME, session->directory),
 		.attempt = session->row.id,
 		.base = session->threads->environment,
-		.runtime = (enum runtime_mode)session->row.runtime_mode,
-		.interaction = (enum interaction_mode)session->row.interaction_mode,
-		.is_confined = session->row.runtime_mode == RUNTIME_READ_ONLY};
+		.runtime = config->runtime,
+		.interaction = config->interaction,
+		.is_confined = config->is_confined};
 	struct agent_launch how = {0};
 	struct host_settings settings = {.directory = session->directory,
 		.cwd = str_z(arena, session->row.cwd),
@@ -168,7 +178,7 @@ static void session_added(struct batch *batch)
 	grant(session);
 	config = config_of(session, o->resume, str_of(copy_url(threads, batch->arena)));
 	session->agent = o->instance->driver->create(&config);
-	if (launch(session, batch->arena, &batch->f) != 0)
+	if (launch(session, &config, batch->arena, &batch->f) != 0)
 		not_started(session, &batch->f);
 	if (session->token.n > 0)
 		explicit_bzero((char *)(uintptr_t)session->token.p, session->token.n);

@@ -61,6 +61,7 @@ class Agent:
     # calls a failure of the model's server.
     driver = "acp"
     product_model = None
+    product_env = {}
     steers = False
     codes = {"400": ("invalid_request",), "401": ("auth_invalid",), "429": ("rate_limited",), "cut": ("connection_lost",)}
 
@@ -174,6 +175,7 @@ class ClaudeHome:
 class Claude(ClaudeHome, Agent):
     name = "claude"
     driver = "claudeAgent"
+    product_env = {"IS_SANDBOX": "1"}  # full access as root, which the tests may be
     steers = True
     session = sessions.Claude
     on_cut = on_early = "completes"  # it asks again, without a stream

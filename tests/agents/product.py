@@ -22,7 +22,7 @@ from model_server import ModelServer
 
 LAST_WORDS = "these words are the last"
 SPOKEN = "hello from the model of the tests"
-SECONDS = 120  # for anything that ends by itself
+SECONDS = 90  # for anything that ends by itself
 ENDED = ("completed", "failed", "cancelled", "interrupted")
 RUN = ("preparing", "queued", "starting", "running", "waiting", "completed", "interrupted", "failed", "cancelled", "rolled_back")
 
@@ -83,7 +83,7 @@ class Product:
         # TMPDIR is left to dais.
         env = {name: value for name, value in agent.env(place).items() if name != "TMPDIR"}
         lines.append("    env:")
-        lines += [f"      {name}: {json.dumps(value)}" for name, value in {**env, MARK: self.mark}.items()]
+        lines += [f"      {name}: {json.dumps(value)}" for name, value in {**env, **agent.product_env, MARK: self.mark}.items()]
         return "\n".join(lines) + "\n"
 
     def __exit__(self, kind, *_):
@@ -176,12 +176,15 @@ class Product:
         sent = self.send(task, *steps)
         return self.wait(task, sent["runId"]), self.answer(task)
 
-    def until(self, condition, seconds=SECONDS, what="it"):
+    def until(self, condition, seconds=SECONDS, what="it", task=None):
+        """Wait for it; not longer than the run of the task goes on, in which it has to happen."""
         end = time.monotonic() + seconds
         while True:
+            is_over = task is not None and self.runs(task)[-1]["status"] > 4
             value = condition()
             if value:
                 return value
+            assert not is_over, f"the run ended before {what}: {self.failure(task)}"
             assert time.monotonic() < end, f"waited {seconds} s for {what}\n{self.dais.log()[-3000:]}"
             time.sleep(0.05)
 
