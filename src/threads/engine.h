@@ -174,6 +174,12 @@ int hearing_read(struct snapshot *s, int64_t session_n, struct hearing *out, str
 int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *event, const struct agent_event **next,
 	struct failure *f);
 
+/* ---- handoff.c ---- */
+
+/* What the agent is told for a run: the message, after a summary of the thread when its conversation is a new one. */
+int handoff_text(struct snapshot *s, const struct thread_row *thread, const struct thread_run_row *run, struct str message,
+	struct str *out, struct failure *f);
+
 /* ---- clean.c ---- */
 
 /* What a program said, fit to be stored and shown: no credentials, no control characters, at most so many. */
