@@ -176,6 +176,17 @@ class Product:
         sent = self.send(task, *steps)
         return self.wait(task, sent["runId"]), self.answer(task)
 
+    def questions(self):
+        """What agents ask people, as the status page shows it."""
+        status, _, body = self.dais.admin().ask("GET", "/api/v1/threads/requests")
+        assert status == 200, body
+        return json.loads(body)["data"]["requests"]
+
+    def decide(self, question, decision):
+        name = question["id"].rsplit(":", 1)[-1]
+        status, _, body = self.dais.admin().ask("POST", f"/api/v1/threads/requests/{name}", json.dumps({"decision": decision}).encode())
+        assert status == 200, body
+
     def until(self, condition, seconds=SECONDS, what="it", task=None):
         """Wait for it; not longer than the run of the task goes on, in which it has to happen."""
         end = time.monotonic() + seconds

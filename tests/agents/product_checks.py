@@ -44,6 +44,32 @@ def without_full_access_it_waits_for_a_person(product):
     assert all(request["status"] != 0 for request in product.requests(task)), product.requests(task)
 
 
+def asked(product, decision):
+    """A task whose command a person decides about."""
+    task = product.delegate(product.agent.shell(ASKED_ABOUT.format("decided.txt")), "@@say done", wait=False, runtimeMode="approval-required")
+    question, = product.until(product.questions, what="a question", task=task)
+    assert question["prompt"]["title"], question
+    product.decide(question, decision)
+    # Some ask about the parts of a command one by one.
+    while product.until(lambda: product.questions() or product.runs(task)[-1]["status"] > 4):
+        for question in product.questions():
+            product.decide(question, decision)
+        if product.runs(task)[-1]["status"] > 4:
+            return product.ended(task)
+
+
+def an_allowed_command_runs(product):
+    task = asked(product, "accept")
+    assert task["status"] == "completed" and task["summary"].endswith("done"), (task, product.failure(task))
+    assert product.repo_file("decided.txt") == "it ran\n", product.items(task)
+
+
+def a_declined_command_does_not_run(product):
+    task = asked(product, "decline")
+    assert task["status"] in ("completed", "interrupted"), (task, product.failure(task))
+    assert product.repo_file("decided.txt") is None, product.items(task)
+
+
 def its_tools_are_those_of_dais(product):
     steps = product.agent.mcp_steps("orchestrator_capabilities", {})
     task = product.delegate(*steps, "@@say done")
@@ -191,6 +217,7 @@ def an_answer_that_stops_early_fails_the_run(product):
 
 
 CHECKS = [a_task_is_done, text_arrives_while_it_is_written, with_full_access_nobody_is_asked, without_full_access_it_waits_for_a_person,
+          an_allowed_command_runs, a_declined_command_does_not_run,
           its_tools_are_those_of_dais, it_delegates_to_another_agent, a_message_in_mid_turn_is_heard_in_it,
           an_interrupt_ends_the_turn_and_the_thread_goes_on, an_interrupt_ends_the_command, a_killed_agent_is_resumed,
           an_agent_killed_at_work_is_told, a_crash_of_the_server_costs_nothing, its_tools_work_after_a_crash_of_the_server,
