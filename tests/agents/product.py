@@ -22,7 +22,7 @@ from model_server import ModelServer
 
 LAST_WORDS = "these words are the last"
 SPOKEN = "hello from the model of the tests"
-SECONDS = 90  # for anything that ends by itself
+SECONDS = 45  # for anything that ends by itself
 ENDED = ("completed", "failed", "cancelled", "interrupted")
 RUN = ("preparing", "queued", "starting", "running", "waiting", "completed", "interrupted", "failed", "cancelled", "rolled_back")
 
