@@ -62,8 +62,8 @@ class Agent:
     driver = "acp"
     product_model = None
     product_env = {}
-    steers = False
-    codes = {"400": ("invalid_request",), "401": ("auth_invalid",), "429": ("rate_limited",), "cut": ("connection_lost",)}
+    runs_what_was_allowed = True
+    codes = {"400": ("invalid_request",), "401": ("auth_invalid", "auth_required"), "429": ("rate_limited",), "cut": ("connection_lost",)}
 
     def __init__(self):
         self.program = programs.table()[self.name]
@@ -140,14 +140,13 @@ supports_websockets = false
 class Codex(CodexHome, Agent):
     name = "codex"
     driver = "codex"
-    steers = True
     session = sessions.Codex
     arguments = ("app-server",)
 
 
 class CodexAcp(CodexHome, Agent):
     name = "codex-acp"
-    steers = True
+    runs_what_was_allowed = False  # its mode that asks about everything has a read-only sandbox, for what was allowed, too
 
     @staticmethod
     def steering(text):
@@ -176,7 +175,6 @@ class Claude(ClaudeHome, Agent):
     name = "claude"
     driver = "claudeAgent"
     product_env = {"IS_SANDBOX": "1"}  # full access as root, which the tests may be
-    steers = True
     session = sessions.Claude
     on_cut = on_early = "completes"  # it asks again, without a stream
 
@@ -260,7 +258,6 @@ class Gemini(Agent):
 class Grok(Agent):
     name = "grok"
     driver = "grok"
-    steers = True
 
     @staticmethod
     def steering(text):

@@ -4,7 +4,6 @@ import signal
 import time
 
 from checks import LAST_WORDS, SPOKEN, Skip
-from product import Refused
 
 HARMLESS = "echo it ran > {}"
 ASKED_ABOUT = "rm -f old.txt; echo it ran > {}"
@@ -60,6 +59,8 @@ def asked(product, decision):
 
 def an_allowed_command_runs(product):
     task = asked(product, "accept")
+    if not product.agent.runs_what_was_allowed:
+        raise Skip("its sandbox holds what was allowed")
     assert task["status"] == "completed" and task["summary"].endswith("done"), (task, product.failure(task))
     assert product.repo_file("decided.txt") == "it ran\n", product.items(task)
 
@@ -95,14 +96,11 @@ def a_message_in_mid_turn_is_heard_in_it(product):
     command = "touch started.txt; until [ -e go.txt ]; do sleep 0.1; done"
     task = product.delegate(product.agent.shell(command), "@@say I heard nothing", wait=False)
     product.until(lambda: product.repo_file("started.txt") is not None, what="the command", task=task)
-    try:
-        sent = product.send(task, "@@say I heard it", mode="steer")
-    except Refused as refusal:
-        assert not product.agent.steers, refusal
-        raise Skip("it has no way for that") from None
-    finally:
+    # Where the program has no way for that, dais interrupts the turn and begins another one with the message.
+    sent = product.send(task, "@@say I heard it", mode="steer")
+    assert sent["delivery"] == "steered", sent
+    if product.agent.steering is not None or product.agent.driver != "acp":
         (product.repo / "go.txt").touch()
-    assert product.agent.steers and sent["delivery"] == "steered", sent
     task = product.ended(task)
     assert task["status"] == "completed" and task["summary"].endswith("I heard it"), (task, product.failure(task))
     assert len(product.runs(task)) == 1, product.runs(task)
@@ -110,8 +108,7 @@ def a_message_in_mid_turn_is_heard_in_it(product):
 
 def an_interrupt_ends_the_turn_and_the_thread_goes_on(product):
     task = product.delegate("@@hang first word", wait=False)
-    product.until(lambda: product.answered(0), what="the model's call", task=task)
-    product.until(lambda: product.runs(task)[-1]["status"] == 3, what="a running turn", task=task)
+    product.until(lambda: product.text(task), what="text", task=task)
     told = product.call("t3_thread_interrupt", threadId=task["childThreadId"])
     assert told["status"] == "interrupt_requested", told
     assert product.wait(task, told["runId"]) == "interrupted", product.runs(task)

@@ -75,6 +75,7 @@ static const struct words known[] = {
 	{"billing", CODE_billing},
 	{"connection", CODE_connection_lost},
 	{"stream ended", CODE_connection_lost},
+	{"disconnected", CODE_connection_lost},
 	{"decoding response body", CODE_connection_lost}, /* Grok, of a stream that was cut */
 	{"timed out", CODE_timeout},
 	{"timeout", CODE_timeout},
