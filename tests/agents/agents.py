@@ -62,6 +62,7 @@ class Agent:
     driver = "acp"
     product_model = None
     product_env = {}
+    product_on_cut = None  # where dais sees more in it than the program says
     runs_what_was_allowed = True
     codes = {"400": ("invalid_request",), "401": ("auth_invalid", "auth_required"), "429": ("rate_limited",), "cut": ("connection_lost",)}
 
@@ -187,6 +188,7 @@ class Claude(ClaudeHome, Agent):
 
 class ClaudeAcp(ClaudeHome, Agent):
     name = "claude-acp"
+    product_on_cut = "fails"  # the rest of the answer comes as another message, without usage: half a result is none
     on_cut = on_early = "completes"
 
 

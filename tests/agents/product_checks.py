@@ -206,11 +206,11 @@ def a_rate_limit_fails_the_run(product):
 
 
 def a_cut_stream_fails_the_run(product):
-    failing(product, f"@@half {LAST_WORDS}", product.agent.on_cut, product.agent.codes["cut"])
+    failing(product, f"@@half {LAST_WORDS}", product.agent.product_on_cut or product.agent.on_cut, product.agent.codes["cut"])
 
 
 def an_answer_that_stops_early_fails_the_run(product):
-    failing(product, f"@@early {LAST_WORDS}", product.agent.on_early, product.agent.codes["cut"])
+    failing(product, f"@@early {LAST_WORDS}", product.agent.product_on_cut or product.agent.on_early, product.agent.codes["cut"])
 
 
 CHECKS = [a_task_is_done, text_arrives_while_it_is_written, with_full_access_nobody_is_asked, without_full_access_it_waits_for_a_person,

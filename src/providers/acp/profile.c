@@ -78,7 +78,6 @@ static const struct acp_profile profiles[] = {
 		.modes = COMMON_MODES,
 		.mcp_sign = MCP_SIGN_CLAUDE,
 		.reports_usage = true,
-		.retries_unseen = true,
 	},
 	{
 		.name = "codex-acp",

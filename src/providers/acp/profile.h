@@ -45,7 +45,6 @@ struct acp_profile {
 	bool has_hidden_modes;	    /* knows modes that it does not list */
 	bool has_rules;		    /* session/new takes instructions in _meta.rules */
 	bool reports_usage;	    /* always: a turn without has failed behind the scenes */
-	bool retries_unseen;	    /* no usage is no sign: after a cut stream it asks once more and counts nothing */
 	bool input_has_cached;	    /* inputTokens counts the cached ones too */
 	bool tells_mode_as_text;    /* "[MODE_UPDATE] …" */
 	bool unnamed_text_is_notice; /* text without a messageId is a warning or an error, not the answer */

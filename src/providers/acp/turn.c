@@ -220,7 +220,7 @@ static bool is_hidden_failure(const struct acp *a, bool is_told, struct agent_fa
 					       : agent_failure_of(CODE_model_error, STR("The agent reported a system error."));
 		return true;
 	}
-	if ((a->profile->reports_usage || a->has_usage) && !is_told && !a->profile->retries_unseen) {
+	if ((a->profile->reports_usage || a->has_usage) && !is_told) {
 		*failure = a->error_text.n > 0
 			? acp_failure_of_text(a->error_text, arena)
 			: agent_failure_of(CODE_connection_lost,
