@@ -106,6 +106,37 @@ static size_t copy_url(struct buf *out, struct str text, size_t at)
 	return end;
 }
 
+/* Colours of a terminal, ESC [ … letter: where they end, 0 when these are none. */
+static size_t colour_end(struct str text, size_t at)
+{
+	size_t end = at + 2;
+
+	if (text.n - at < 2 || text.p[at] != '\x1b' || text.p[at + 1] != '[')
+		return 0;
+	while (end < text.n && (isdigit((unsigned char)text.p[end]) || text.p[end] == ';'))
+		end++;
+	return end < text.n && isalpha((unsigned char)text.p[end]) ? end + 1 : 0;
+}
+
+/* First of all: the letter of a colour is no part of the word that follows. */
+static struct str without_colours(struct arena *arena, struct str text)
+{
+	struct buf out;
+
+	if (memchr(text.p, '\x1b', text.n) == NULL)
+		return text;
+	buf_init(&out, arena, SIZE_MAX);
+	for (size_t at = 0; at < text.n;) {
+		size_t end = colour_end(text, at);
+
+		if (end == 0)
+			buf_add_char(&out, text.p[at++]);
+		else
+			at = end;
+	}
+	return buf_str(&out);
+}
+
 static size_t copy_clean(struct buf *out, struct str text, size_t at)
 {
 	bool is_start = at == 0 || !is_word(text.p[at - 1]);
@@ -143,6 +174,8 @@ struct str clean_text(struct arena *arena, struct str text, size_t max_chars)
 	/* Far more than will be kept need not be looked through. */
 	if (text.n > max_chars * 8)
 		text.n = utf8_cut(text, max_chars * 8);
+	if (text.n > 0)
+		text = without_colours(arena, text);
 	for (size_t at = 0; at < text.n;)
 		at = copy_clean(&out, text, at);
 	clean = str_trim(buf_str(&out));

@@ -57,12 +57,24 @@ class Agent:
     on_400 = on_401 = on_429 = on_500 = "fails"
     on_cut = on_early = "fails"  # the connection ends in the middle of a stream; the stream ends well, but too early
     cut_while_it_retries = ("interrupted",)  # what it may call the end of a turn that was interrupted while it tried again
+    # As an agent of dais: the driver of its provider instance, the model that is asked for, if one must be, and what dais
+    # calls a failure of the model's server.
+    driver = "acp"
+    product_model = None
+    product_env = {}
+    product_on_cut = None  # where dais sees more in it than the program says
+    runs_what_was_allowed = True
+    codes = {"400": ("invalid_request",), "401": ("auth_invalid", "auth_required"), "429": ("rate_limited",), "cut": ("connection_lost",)}
 
     def __init__(self):
         self.program = programs.table()[self.name]
 
     def command(self, place):
         return [self.program.path, *self.arguments]
+
+    def product_command(self, place):
+        """The command of a provider instance: the driver of a program adds its arguments itself, that of any does not."""
+        return self.command(place) if self.driver == "acp" else [self.program.path]
 
     def env(self, place):
         return {"HOME": str(place.home), "PATH": f"{programs.NODE}:/usr/bin:/bin", "TMPDIR": str(place.home / "tmp"), "LANG": "C.UTF-8",
@@ -128,12 +140,14 @@ supports_websockets = false
 
 class Codex(CodexHome, Agent):
     name = "codex"
+    driver = "codex"
     session = sessions.Codex
     arguments = ("app-server",)
 
 
 class CodexAcp(CodexHome, Agent):
     name = "codex-acp"
+    runs_what_was_allowed = False  # its mode that asks about everything has a read-only sandbox, for what was allowed, too
 
     @staticmethod
     def steering(text):
@@ -160,6 +174,8 @@ class ClaudeHome:
 
 class Claude(ClaudeHome, Agent):
     name = "claude"
+    driver = "claudeAgent"
+    product_env = {"IS_SANDBOX": "1"}  # full access as root, which the tests may be
     session = sessions.Claude
     on_cut = on_early = "completes"  # it asks again, without a stream
 
@@ -172,6 +188,7 @@ class Claude(ClaudeHome, Agent):
 
 class ClaudeAcp(ClaudeHome, Agent):
     name = "claude-acp"
+    product_on_cut = "fails"  # the rest of the answer comes as another message, without usage: half a result is none
     on_cut = on_early = "completes"
 
 
@@ -199,6 +216,7 @@ class OpenCode(Agent):
 
 class Pi(Agent):
     name = "pi"
+    driver = None  # dais has none for it
     session = sessions.Pi
     asks_before_writing = False
     shell_more = {}
@@ -221,6 +239,8 @@ class Pi(Agent):
 
 class Gemini(Agent):
     name = "gemini"
+    driver = "gemini"
+    product_model = "gemini-2.5-pro"
     # With a model named, no second model is asked which one to take.
     arguments = ("--acp", "--skip-trust", "-m", "gemini-2.5-pro")
     shell_tool = "run_shell_command"
@@ -239,6 +259,7 @@ class Gemini(Agent):
 
 class Grok(Agent):
     name = "grok"
+    driver = "grok"
 
     @staticmethod
     def steering(text):

@@ -75,6 +75,8 @@ static const struct words known[] = {
 	{"billing", CODE_billing},
 	{"connection", CODE_connection_lost},
 	{"stream ended", CODE_connection_lost},
+	{"disconnected", CODE_connection_lost},
+	{"decoding response body", CODE_connection_lost}, /* Grok, of a stream that was cut */
 	{"timed out", CODE_timeout},
 	{"timeout", CODE_timeout},
 };
@@ -141,6 +143,9 @@ static enum provider_failure_code code_of_error(int64_t code, int64_t status, st
 {
 	bool is_long = is_context(message);
 
+	/* Gemini, of a stream that was cut: the number is its own invention. */
+	if (code == 500 && str_eq(message, STR("terminated")))
+		return CODE_connection_lost;
 	if (code >= 400 && code <= 599)
 		return code_of_status(code, is_long);
 	if (status != 0)

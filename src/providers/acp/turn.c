@@ -224,7 +224,7 @@ static bool is_hidden_failure(const struct acp *a, bool is_told, struct agent_fa
 		*failure = a->error_text.n > 0
 			? acp_failure_of_text(a->error_text, arena)
 			: agent_failure_of(CODE_connection_lost,
-				  STR("The turn ended without usage of tokens: its connection to the model was lost."));
+				  STR("The turn ended and no tokens were counted. The connection to the model was lost."));
 		return true;
 	}
 	if (!a->has_content) {
