@@ -36,7 +36,7 @@ DOORS = {
     "agents": {"agents.h"},
     "providers": {"provider.h"},
     "workspace": {"workspace.h"},
-    "threads": {"threads.h", "commands.h", "command.h", "engine.h", "wait.h", "places.h"},
+    "threads": {"threads.h", "commands.h", "instructions.h", "command.h", "engine.h", "wait.h", "places.h"},
     "http": {"http.h", "guard.h"},
     "mcp": {"mcp.h"},
     "server": {"server.h", "admin.h", "stand_in.h"},
