@@ -82,6 +82,8 @@ struct dispatched {
 
 /* A message to a thread: starts a run, waits in its queue, or goes into the run that is active (spec of steering). */
 int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched *out, struct failure *f);
+/* The agent works though nobody has told it to: a run for that, whose turn has begun already. */
+int run_begin_unasked(struct tx *tx, struct thread_row *thread, struct thread_run_row *out, struct failure *f);
 /* A steering message that no turn has taken is sent as one that waits; to a thread that takes none any more it is not. */
 int message_send_again(struct tx *tx, int64_t message_n, struct failure *f);
 /* The run can take a steering message now: 1, 0, -1. */

@@ -180,7 +180,7 @@ static void on_wake(uv_async_t *wake)
 		uv_stop(&threads->loop);
 		return;
 	}
-	if (!is_stopping)
+	if (!is_stopping && !is_draining)
 		orders_look(threads);
 }
 
@@ -256,6 +256,7 @@ int threads_start(const struct threads_options *options, struct threads **out, s
 	threads->instances = options->instances;
 	threads->instance_count = options->instance_count;
 	threads->environment = options->environment;
+	threads->bounds = options->bounds;
 	threads->credentials = credentials_create();
 	pthread_mutex_init(&threads->lock, NULL);
 	pthread_cond_init(&threads->changed, NULL);
@@ -317,11 +318,14 @@ void threads_stop(struct threads *threads)
 	threads_free(threads);
 }
 
-void threads_drain(struct threads *threads, int64_t ms)
+void threads_drain(struct threads *threads)
 {
-	int64_t until = clock_mono_ms() + ms;
+	int64_t until;
 	bool is_empty = false;
 
+	if (threads == NULL || threads->bounds.drain == 0)
+		return;
+	until = clock_mono_ms() + threads->bounds.drain;
 	pthread_mutex_lock(&threads->lock);
 	threads->is_draining = true;
 	pthread_mutex_unlock(&threads->lock);

@@ -233,7 +233,8 @@ void tools_cancel(struct tool_call *request)
 	struct plain_frame *frame = request->waiting;
 	struct failure f;
 
-	if (frame == NULL || !waiter_remove(&frame->waiter))
+	/* While its change is being stored, what it has in memory is needed: it answers right after that. */
+	if (frame == NULL || !waiter_cancel(&frame->waiter))
 		return;
 	failure_init(&f, request->arena);
 	(void)fail(&f, FAIL_ORCHESTRATION_ERROR, "The caller gave the call up; what it waited for goes on.");
