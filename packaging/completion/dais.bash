@@ -50,7 +50,7 @@ _dais() {
 	token) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$word") ;;
 	threads) mapfile -t COMPREPLY < <(compgen -W "list show follow send steer interrupt answer archive delete" -- "$word") ;;
 	project) mapfile -t COMPREPLY < <(compgen -W "add list remove" -- "$word"; compgen -d -- "$word") ;;
-	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report orchestrator_capabilities delegate_task task_status task_cancel t3_thread_send t3_thread_wait t3_thread_interrupt" -- "$word") ;;
+	call) mapfile -t COMPREPLY < <(compgen -W "items_read items_write notes_read notes_write deps_read deps_write advance docs_read docs_write config report orchestrator_capabilities delegate_task task_status task_cancel create_threads t3_thread_list t3_thread_read t3_thread_update t3_thread_send t3_thread_wait t3_thread_interrupt t3_thread_launch" -- "$word") ;;
 	backup | export | import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	init) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	esac

@@ -69,9 +69,9 @@ int thread_write(struct snapshot *s, const struct thread_row *thread, int64_t st
 #define FOLD_PADDING 2
 /* The status is that of the run that blocks the thread, or else of the latest one. No item is looked at. */
 SQL(SQL_THREADS,
-	"SELECT t.n, t.relationship, COALESCE((SELECT r.status FROM thread_run r WHERE r.thread_n = t.n AND"
-	" r.status IN (0, 2, 3, 4) AND r.status < 5 LIMIT 1),"
-	" (SELECT r.status FROM thread_run r WHERE r.thread_n = t.n ORDER BY r.ordinal DESC LIMIT 1), -1),"
+	"SELECT t.n, t.relationship, COALESCE((SELECT max(r.status) FROM thread_run r WHERE r.thread_n = t.n AND"
+	" r.status IN (0, 2, 3, 4) AND r.status < 5),"
+	" (SELECT r.status FROM thread_run r WHERE r.thread_n = t.n ORDER BY r.ordinal DESC LIMIT 1 ), -1),"
 	" CASE WHEN $2 = 1 THEN fold(t.title || '  ') ELSE '' END FROM thread t"
 	" WHERE t.project_n = $1 AND t.deleted_at IS NULL AND t.archived_at IS NULL ORDER BY t.updated_at DESC, t.id DESC");
 SQL(SQL_FOLDED, "SELECT fold($1 || '  ')");

@@ -340,7 +340,7 @@ void plain_write_listing(const struct tool *tool, struct json_writer *w)
 	jw_array_end(w);
 	jw_kbool(w, "additionalProperties", false);
 	jw_object_end(w);
-	/* An answer of these is whole, or a failure with _tag and isError: clients do not check failures. */
+	/* Nothing in it is required: some clients check refusals against it, too. */
 	jw_kraw(w, "outputSchema", str_of(plain->output));
 	jw_kobject(w, "annotations");
 	jw_ktext(w, "title", tool->title);
@@ -349,5 +349,10 @@ void plain_write_listing(const struct tool *tool, struct json_writer *w)
 	jw_kbool(w, "idempotentHint", plain->is_idempotent);
 	jw_kbool(w, "openWorldHint", plain->is_open_world);
 	jw_object_end(w);
+	if (plain->read != NULL) { /* may be long */
+		jw_kobject(w, "_meta");
+		jw_kint(w, "anthropic/maxResultSizeChars", 100000);
+		jw_object_end(w);
+	}
 	jw_object_end(w);
 }

@@ -69,8 +69,7 @@ static const struct plain plain_capabilities = {
 	.fields = no_fields,
 	.output = "{\"type\":\"object\",\"properties\":{\"parentThreadId\":" TEXT_TYPE ",\"inheritedProviderInstanceId\":" TEXT_TYPE
 		  ",\"inheritedModel\":" TEXT_OR_NULL ",\"runtimeMode\":" TEXT_TYPE ",\"interactionMode\":" TEXT_TYPE
-		  ",\"providers\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"features\":{\"type\":\"object\"}},"
-		  "\"required\":[\"parentThreadId\",\"providers\",\"features\"]}",
+		  ",\"providers\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"features\":{\"type\":\"object\"}}}",
 	.run = run_capabilities,
 	.example = "{}",
 	.is_read_only = true,
@@ -158,8 +157,7 @@ static int64_t delegate_wait_ms(const void *args)
 	"\"result_available\"]},\"hasPendingChildRuns\":" BOOL_TYPE ",\"providerInstanceId\":" TEXT_TYPE ",\"model\":" TEXT_OR_NULL \
 	",\"summary\":" TEXT_OR_NULL ",\"resultContextTransferId\":" TEXT_OR_NULL ",\"latestTerminalRunId\":" TEXT_OR_NULL \
 	",\"latestTerminalStatus\":" TEXT_OR_NULL ",\"latestTerminalSummary\":" TEXT_OR_NULL \
-	",\"latestTerminalResultContextTransferId\":" TEXT_OR_NULL ",\"waitTimedOut\":" BOOL_TYPE "}," \
-	"\"required\":[\"taskId\",\"childThreadId\",\"status\",\"workState\",\"waitTimedOut\"]}"
+	",\"latestTerminalResultContextTransferId\":" TEXT_OR_NULL ",\"waitTimedOut\":" BOOL_TYPE "}}"
 
 static const struct plain plain_delegate = {
 	.fields = delegate_fields,
@@ -238,7 +236,7 @@ static int run_cancel(struct tx *tx, struct asked *asked, const void *args, stru
 static const struct plain plain_cancel = {
 	.fields = cancel_fields,
 	.args_size = sizeof(struct task_arg),
-	.output = "{\"type\":\"object\",\"properties\":{\"taskId\":" TEXT_TYPE ",\"status\":" TEXT_TYPE "},\"required\":[\"taskId\",\"status\"]}",
+	.output = "{\"type\":\"object\",\"properties\":{\"taskId\":" TEXT_TYPE ",\"status\":" TEXT_TYPE "}}",
 	.run = run_cancel,
 	ERRORS(FAIL_TASK_NOT_FOUND, FAIL_TASK_NOT_CANCELLABLE),
 	.example = "{\"taskId\":\"node:delegated-task:command%3Amcp%3A9be04d12aa70c3f1%3Adelegate-task%3Aport\",\"reason\":\"Superseded\"}",

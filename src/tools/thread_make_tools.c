@@ -53,7 +53,7 @@ static const struct plain plain_create = {
 	.output = "{\"type\":\"object\",\"properties\":{\"threads\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
 		  "\"threadId\":" TEXT_TYPE ",\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_TYPE ",\"title\":" TEXT_TYPE
 		  ",\"createdBy\":" TEXT_TYPE ",\"creationSource\":" TEXT_TYPE ",\"providerInstanceId\":" TEXT_TYPE
-		  ",\"model\":" TEXT_OR_NULL "},\"required\":[\"threadId\",\"status\",\"title\"]}}},\"required\":[\"threads\"]}",
+		  ",\"model\":" TEXT_OR_NULL "}}}}}",
 	.run = run_create,
 	ERRORS(FAIL_PARENT_NOT_ACTIVE, FAIL_PROVIDER_UNAVAILABLE, FAIL_MODEL_UNAVAILABLE, FAIL_RUNTIME_MODE_ESCALATION_DENIED,
 		FAIL_INTERACTION_MODE_ESCALATION_DENIED),
@@ -165,7 +165,7 @@ static const struct plain plain_update = {
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"action\":" TEXT_TYPE ",\"commandId\":" TEXT_TYPE
 		  ",\"sequence\":" INT_TYPE ",\"title\":" TEXT_TYPE ",\"titleRegeneration\":" OBJECT_OR_NULL
 		  ",\"linkedPullRequest\":" OBJECT_OR_NULL ",\"updatedAt\":" TEXT_TYPE
-		  "},\"required\":[\"threadId\",\"action\",\"commandId\",\"sequence\",\"title\",\"updatedAt\"]}",
+		  "}}",
 	.run = run_update,
 	ERRORS(FAIL_THREAD_NOT_FOUND),
 	.example = "{\"action\":\"rename\",\"title\":\"Ring buffer\",\"clientRequestId\":\"title-2\"}",

@@ -71,8 +71,8 @@ static const struct plain plain_list = {
 	.args_size = sizeof(struct list_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"projectId\":" TEXT_OR_NULL ",\"currentThreadId\":" TEXT_OR_NULL
 		  ",\"threads\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{" THREAD_MEMBERS
-		  "},\"required\":[\"threadId\",\"title\",\"status\"]}},\"nextCursor\":" INT_OR_NULL ",\"total\":" INT_TYPE
-		  "},\"required\":[\"threads\",\"nextCursor\",\"total\"]}",
+		  "}}},\"nextCursor\":" INT_OR_NULL ",\"total\":" INT_TYPE
+		  "}}",
 	.read = read_list,
 	.example = "{\"statuses\":[\"running\",\"waiting\"],\"includeSubagents\":false,\"limit\":20}",
 	.is_read_only = true,
@@ -139,7 +139,7 @@ static const struct plain plain_read = {
 		  ",\"type\":" TEXT_TYPE ",\"status\":" TEXT_TYPE ",\"title\":" TEXT_OR_NULL ",\"text\":" TEXT_OR_NULL
 		  ",\"textTruncated\":" BOOL_TYPE ",\"updatedAt\":" TEXT_TYPE "}}},"
 		  "\"nextPosition\":" INT_OR_NULL ",\"hasMore\":" BOOL_TYPE
-		  "},\"required\":[\"thread\",\"recentRuns\",\"items\",\"nextPosition\",\"hasMore\"]}",
+		  "}}",
 	.read = read_thread,
 	.has_read = command_has_read,
 	ERRORS(FAIL_THREAD_NOT_FOUND),

@@ -43,7 +43,7 @@ static const struct plain plain_send = {
 	.args_size = sizeof(struct thread_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"messageId\":" TEXT_TYPE ",\"runId\":" TEXT_TYPE
 		  ",\"status\":" TEXT_TYPE ",\"delivery\":{\"type\":\"string\",\"enum\":[\"started\",\"queued\",\"steered\","
-		  "\"restarted\"]}},\"required\":[\"threadId\",\"messageId\",\"runId\",\"status\",\"delivery\"]}",
+		  "\"restarted\"]}}}",
 	.run = run_send,
 	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_THREAD_NOT_SENDABLE, FAIL_RUNTIME_MODE_ESCALATION_DENIED,
 		FAIL_INTERACTION_MODE_ESCALATION_DENIED),
@@ -84,7 +84,7 @@ static const struct plain plain_wait = {
 	.fields = wait_fields,
 	.args_size = sizeof(struct thread_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_TYPE
-		  ",\"timedOut\":" BOOL_TYPE "},\"required\":[\"threadId\",\"status\",\"timedOut\"]}",
+		  ",\"timedOut\":" BOOL_TYPE "}}",
 	.run = run_wait,
 	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_RUN_NOT_FOUND),
 	.example = "{\"threadId\":\"thread:mcp:9be04d12aa70c3f1:wave-1:0\",\"timeoutMs\":45000}",
@@ -122,7 +122,7 @@ static const struct plain plain_interrupt = {
 	.fields = interrupt_fields,
 	.args_size = sizeof(struct thread_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_TYPE
-		  "},\"required\":[\"threadId\",\"status\"]}",
+		  "}}",
 	.run = run_interrupting,
 	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_RUN_NOT_FOUND, FAIL_THREAD_NOT_INTERRUPTIBLE),
 	.example = "{\"threadId\":\"thread:mcp:9be04d12aa70c3f1:wave-1:0\",\"reason\":\"Wrong branch\"}",

@@ -12,13 +12,22 @@ import harness
 from harness import data
 from wire import MODERN
 
-PATHS = ["/mcp", "/mcp/work", "/mcp/knowledge", "/mcp/director"]
+PATHS = ["/mcp", "/mcp/work", "/mcp/threads", "/mcp/knowledge", "/mcp/director"]
 # One family a row: readOnly, destructive, idempotent, openWorld. A tool that does both has the worse value.
 HINTS = {
     **dict.fromkeys(["items_read", "notes_read", "deps_read", "docs_read"], (True, False, True, False)),
     **dict.fromkeys(["items_write", "notes_write", "deps_write", "docs_write", "config"], (False, True, False, False)),
     **dict.fromkeys(["advance", "report"], (False, False, False, False)),
 }
+# Tools of one operation: (readOnly, destructive, idempotent, openWorld); they have neither select, op nor describe.
+PLAIN = {
+    **dict.fromkeys(["orchestrator_capabilities", "t3_thread_list", "t3_thread_wait"], (True, False, False, False)),
+    **dict.fromkeys(["task_status", "t3_thread_read"], (False, False, True, False)),
+    **dict.fromkeys(["task_cancel", "t3_thread_interrupt"], (False, True, False, False)),
+    **dict.fromkeys(["delegate_task", "create_threads", "t3_thread_launch", "t3_thread_send"], (False, False, False, True)),
+    "t3_thread_update": (False, False, False, False),
+}
+LONG = {"t3_thread_list", "t3_thread_read"}
 # Below the root of a schema, and at it, clients choke on these: one refuses the session, one the tool.
 FORBIDDEN = {"oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$ref", "$defs", "definitions", "patternProperties",
              "const", "format", "prefixItems", "$schema"}
@@ -79,9 +88,11 @@ def test_output_schemas_hold_for_failures_too(wire, path):
     for tool in tools(wire, path):
         schema = tool["outputSchema"]
         assert schema["type"] == "object" and schema.get("additionalProperties", True) is True
-        assert schema["required"] == ["ok"]
+        assert schema.get("required", []) == ([] if tool["name"] in PLAIN else ["ok"])
         for part, where, _ in walk(schema, tool["name"]):
-            assert isinstance(part["type"], str), where
+            kinds = part["type"]
+            assert isinstance(kinds, str) or (tool["name"] in PLAIN and len(kinds) == 2 and kinds[1] == "null"), where
+            assert not FORBIDDEN & set(part), where
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -99,10 +110,11 @@ def test_lint_annotations(wire, path):
     for tool in tools(wire, path):
         hints = tool["annotations"]
         given = tuple(hints[name] for name in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"))
-        if path in ("/mcp", "/mcp/work"):
-            assert given == HINTS[tool["name"]], tool["name"]
+        if path in ("/mcp", "/mcp/work", "/mcp/threads"):
+            assert given == {**HINTS, **PLAIN}[tool["name"]], tool["name"]
         assert all(isinstance(hint, bool) for hint in given)
-        assert ("anthropic/maxResultSizeChars" in tool.get("_meta", {})) == hints["readOnlyHint"]
+        is_long = tool["name"] in LONG if tool["name"] in PLAIN else hints["readOnlyHint"]
+        assert ("anthropic/maxResultSizeChars" in tool.get("_meta", {})) == is_long
 
 
 def test_lint_sizes(wire):
@@ -112,7 +124,7 @@ def test_lint_sizes(wire):
     assert sum(len(tool["description"]) for tool in full) <= 24 * 1024
     for tool in full:
         assert 0 < len(tool["title"]) <= 40 and 0 < len(tool["description"]) <= 1500
-    for path in ("/mcp/knowledge", "/mcp/director"):
+    for path in ("/mcp/work", "/mcp/threads", "/mcp/knowledge", "/mcp/director"):
         narrow = tools(wire, path)
         assert 0 < len(narrow) <= 12
         assert {tool["name"] for tool in narrow} < {tool["name"] for tool in full} or path == "/mcp/knowledge"
@@ -206,6 +218,12 @@ def same_twice(result):
 def test_text_equals_structured_for_every_tool(dais, wire):
     """mcp 6.4 text-equals-structured: some clients show the model only the one, some only the other."""
     for tool in tools(wire):
+        if tool["name"] in PLAIN:
+            result = call(wire, tool["name"], {"no_such_thing": 1})
+            failure = same_twice(result)
+            assert result["isError"] is True and failure["_tag"] == "OrchestratorMcpFailure"
+            assert failure["code"] in ("invalid_request", "orchestration_error") and failure["message"]
+            continue
         assert same_twice(call(wire, tool["name"], {"describe": True}))["ok"] is True
         result = call(wire, tool["name"], {"no_such_thing": 1})
         assert result["isError"] is True

@@ -188,3 +188,26 @@ def test_it_reaches_large_tables_through_an_index(database, sql):
         if scanned and aliases.get(scanned[1], scanned[1]) in LARGE:
             walked.append(step)
     assert not walked, f"{walked} in {sql}"
+
+
+# What lists and readings of threads ask most, and the index that each must go through in its order: with a thousand threads
+# and a hundred thousand items none may walk, or sort, more than it shows.
+THREAD_READINGS = {
+    "SELECT t.n, t.relationship, COALESCE": {"thread_updated", "thread_run_live", "sqlite_autoindex_thread_run_1"},
+    "SELECT ordinal + 1 FROM turn_item": {"sqlite_autoindex_turn_item_2"},
+    "SELECT n FROM turn_item WHERE thread_n = $1 AND ordinal > $2 ORDER BY": {"sqlite_autoindex_turn_item_2"},
+    "SELECT n FROM turn_item WHERE thread_n = $1 AND ordinal > $2 AND type IN": {"turn_item_message"},
+    "SELECT n FROM thread_run WHERE thread_n = $1 ORDER BY ordinal DESC LIMIT $2": {"sqlite_autoindex_thread_run_1"},
+    "SELECT count(*) FROM runtime_request WHERE thread_n": {"runtime_request_pending"},
+    "SELECT n FROM subagent WHERE child_n": {"subagent_child"},
+    "SELECT seq FROM event WHERE thread_n = $1 ORDER BY seq DESC": {"event_thread"},
+}
+
+
+@pytest.mark.parametrize("beginning", THREAD_READINGS)
+def test_a_reading_of_threads_walks_nothing(database, beginning):
+    sql, = [sql for sql in NAMED if sql.startswith(beginning)]
+    steps = plan(database, sql)
+    assert not [step for step in steps if step.startswith("SCAN") or "TEMP B-TREE" in step], steps
+    used = {match[1] for step in steps for match in re.finditer(r"INDEX (\w+)", step)}
+    assert used == THREAD_READINGS[beginning], steps
