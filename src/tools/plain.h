@@ -30,6 +30,6 @@ void plain_call(struct tools *tools, struct tool_call *request);
 void plain_write_listing(const struct tool *tool, struct json_writer *w);
 
 extern const struct tool tool_orchestrator_capabilities, tool_delegate_task, tool_task_status, tool_task_cancel,
-	tool_thread_send, tool_thread_wait, tool_thread_interrupt;
+	tool_thread_send, tool_thread_wait, tool_thread_interrupt, tool_thread_launch;
 
 #endif

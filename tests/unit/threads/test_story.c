@@ -154,7 +154,7 @@ static int act_effect(struct story *story, struct tx *tx, struct failure *f)
 	struct snapshot *s = &tx->snapshot;
 	struct agent_out out;
 	int64_t effect, thread, type = 0, run = 0, turn;
-	int rc = pick(story, tx, "effect x WHERE NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = x.thread_n AND e.n < x.n)",
+	int rc = pick(story, tx, "effect x WHERE x.type < 5 AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = x.thread_n AND e.n < x.n AND e.type < 5)",
 		&effect, f);
 
 	if (rc <= 0)
@@ -176,6 +176,23 @@ static int act_effect(struct story *story, struct tx *tx, struct failure *f)
 	if (type == EFFECT_INTERRUPT_TURN && rc == 1 && draw(story, 4) != 0)
 		agent_out_event(&out, EVENT_TURN_ENDED)->status = AGENT_INTERRUPTED;
 	return hear_one(story, tx, over.session_n, &out, effect, 0, f);
+}
+
+/* What the helper does, which may come late. */
+static int act_capture(struct story *story, struct tx *tx, struct failure *f)
+{
+	struct captured in = {.cwd = STR("/"), .checkpoint = {.ref = STR("refs/x"), .status = (enum checkpoint_status)draw(story, 3)}};
+	struct snapshot *s = &tx->snapshot;
+	int64_t type;
+	int rc = pick(story, tx, "effect x WHERE x.type IN (7, 8)", &in.effect_n, f);
+
+	if (rc <= 0)
+		return rc;
+	if (query_int(s, &type, f, "SELECT type FROM effect WHERE n = $1", "i", in.effect_n) < 0
+		|| query_int(s, &in.run_n, f, "SELECT run_n FROM effect WHERE n = $1", "i", in.effect_n) < 0)
+		return -1;
+	in.ordinal = type == EFFECT_CAPTURE;
+	return checkpoint_put(tx, &in, f);
 }
 
 static int act_turn(struct story *story, struct tx *tx, struct failure *f)
