@@ -5,7 +5,7 @@
 
 /* ---- the project of somebody else's agent ---- */
 
-SQL(SQL_PROJECTS, "SELECT n, workspace_root FROM project WHERE deleted_at IS NULL AND kind = 0 ORDER BY length(workspace_root) DESC");
+SQL(SQL_PROJECTS, "SELECT n, workspace_root FROM project WHERE deleted_at IS NULL AND kind = 0");
 SQL(SQL_ROOTS, "SELECT i.n, t.title, t.properties FROM item i JOIN item_text t ON t.n = i.n WHERE i.parent_n IS NULL AND t.type = 'project' ORDER BY i.n");
 SQL(SQL_PROJECT_BY_ROOT, "SELECT n FROM project WHERE root_n = $1");
 SQL(SQL_PROJECT_BY_PLACE, "SELECT n FROM project WHERE workspace_root = $1 AND deleted_at IS NULL");
@@ -87,22 +87,28 @@ static bool holds(struct str root, struct str place)
 	return str_eq(root, place) || (str_starts(place, root) && place.p[root.n] == '/');
 }
 
+/* The innermost project that holds the place; without a place, the only one. */
 static int find_project(struct tx *tx, struct str workspace, int64_t *out, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
 	int64_t only = 0, count = 0;
+	size_t longest = 0;
 	int rc;
 
 	*out = 0;
 	if (query(&tx->snapshot, &q, f, SQL_PROJECTS, "") != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
-		if (workspace.p != NULL && *out == 0 && holds(col_view(&q, 1), workspace))
+		struct str root = col_view(&q, 1);
+
+		if (workspace.p != NULL && root.n > longest && holds(root, workspace)) {
 			*out = col_int(&q, 0);
+			longest = root.n;
+		}
 		only = col_int(&q, 0);
 		count++;
 	}
-	if (*out == 0 && workspace.p == NULL && count == 1)
+	if (workspace.p == NULL && count == 1)
 		*out = only;
 	return rc;
 }

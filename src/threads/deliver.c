@@ -112,7 +112,8 @@ static int has_listener(struct snapshot *s, int64_t thread_n, struct failure *f)
 /* A new delivery of all that is pending. */
 static int offer(struct tx *tx, struct thread_run_row *cohort, struct failure *f)
 {
-	struct dispatch message = {.thread_n = cohort->thread_n, .mode = DISPATCH_QUEUE, .created_by = BY_AGENT, .source = FROM_SERVER};
+	struct dispatch message = {
+		.thread_n = cohort->thread_n, .mode = DISPATCH_QUEUE, .created_by = BY_AGENT, .source = FROM_SERVER};
 	struct dispatched dispatched;
 	struct numbers tasks;
 	int rc = has_listener(&tx->snapshot, cohort->thread_n, f);

@@ -4,6 +4,15 @@
 SQL(SQL_LAST_ORDINAL, "SELECT max(ordinal) FROM thread_run WHERE thread_n = $1");
 SQL(SQL_LAST_POSITION, "SELECT max(queue_position) FROM thread_run WHERE thread_n = $1 AND status = 1 AND status < 5");
 
+/* {"source":{"kind":"monitor"},…} */
+static bool is_monitor(struct str notification)
+{
+	struct json_error error;
+	json_auto_t *value = notification.p == NULL ? NULL : json_read(notification, &error);
+
+	return str_eq(json_member_str(json_object_get(value, "source"), "kind"), STR("monitor"));
+}
+
 static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, struct message_row *out, struct failure *f)
 {
 	struct str id = in->message_id.p == NULL ? ident_random(tx->snapshot.arena, "message") : in->message_id;
@@ -25,6 +34,7 @@ static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, 
 		.sender_n = in->sender_n,
 		.completion = in->completion,
 		.notification = in->notification,
+		.is_monitor = is_monitor(in->notification),
 		.created_at = tx->snapshot.now,
 		.updated_at = tx->snapshot.now};
 	return PUT(tx, message, out, in->thread_n, f);

@@ -218,6 +218,12 @@ struct str checkpoint_scope_id(struct snapshot *s, const struct thread_run_row *
 /* Keeps it; after the run that ends it, too. */
 int checkpoint_put(struct tx *tx, const struct captured *in, struct failure *f);
 
+/* ---- handoff.c ---- */
+
+/* What the agent is told for a run: the message, after a summary of the thread when its conversation is a new one. */
+int handoff_text(struct snapshot *s, const struct thread_row *thread, const struct thread_run_row *run, struct str message,
+	struct str *out, struct failure *f);
+
 /* ---- clean.c ---- */
 
 /* What a program said, fit to be stored and shown: no credentials, no control characters, at most so many. */

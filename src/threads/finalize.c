@@ -5,8 +5,8 @@
 
 SQL(SQL_WORK_RUNS,
 	"SELECT r.n, r.status, r.ordinal, r.started_at FROM thread_run r JOIN message m ON m.n = r.message_n"
-	" WHERE r.thread_n = $1 AND r.status <> 9"
-	" AND (m.notification IS NULL OR m.notification NOT LIKE '%\"kind\":\"monitor\"%') ORDER BY r.ordinal DESC");
+	" WHERE r.thread_n = $1 AND r.status <> 9 AND m.is_monitor = 0"
+	" ORDER BY r.ordinal DESC");
 SQL(SQL_ANY_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 ORDER BY ordinal LIMIT 1");
 /* Tasks of its own that are not over, or whose results it has not been told of. */
 SQL(SQL_OPEN_CHILDREN,

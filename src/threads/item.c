@@ -4,8 +4,8 @@
 #include "base/limits.h"
 
 SQL(SQL_LAST_ITEM, "SELECT ordinal FROM turn_item WHERE thread_n = $1 ORDER BY ordinal DESC LIMIT 1");
-SQL(SQL_CHUNK_ADD, "INSERT INTO item_chunk (item_n, at, text) VALUES ($1, $2, $3)");
-SQL(SQL_CHUNK_END, "SELECT at, length(CAST(text AS BLOB)) FROM item_chunk WHERE item_n = $1 ORDER BY at DESC LIMIT 1");
+SQL(SQL_CHUNK_ADD, "INSERT INTO item_chunk (item_n, at, bytes, text) VALUES ($1, $2, $3, $4)");
+SQL(SQL_CHUNK_END, "SELECT at + bytes FROM item_chunk WHERE item_n = $1 ORDER BY at DESC LIMIT 1");
 SQL(SQL_CHUNKS, "SELECT text FROM item_chunk WHERE item_n = $1 ORDER BY at");
 SQL(SQL_CHUNKS_DROP, "DELETE FROM item_chunk WHERE item_n = $1");
 SQL(SQL_OPEN_ITEMS, "SELECT n FROM turn_item WHERE run_n = $1 AND status < 3 ORDER BY n");
@@ -41,7 +41,7 @@ static int chunk_end(struct snapshot *s, int64_t item_n, int64_t *out, struct fa
 		return -1;
 	rc = query_next(&q, f);
 	if (rc == 1)
-		*out = col_int(&q, 0) + col_int(&q, 1);
+		*out = col_int(&q, 0);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -60,7 +60,7 @@ int item_append(struct tx *tx, const struct turn_item_row *item, struct str text
 		return 0;
 	if (at + (int64_t)text.n > LIMIT_ITEM_TEXT_BYTES)
 		text.n = utf8_cut(text, (size_t)(LIMIT_ITEM_TEXT_BYTES - at));
-	if (tx_run(tx, f, SQL_CHUNK_ADD, "iis", item->n, at, text) < 0)
+	if (tx_run(tx, f, SQL_CHUNK_ADD, "iiis", item->n, at, (int64_t)text.n, text) < 0)
 		return -1;
 	buf_init(&data, tx->snapshot.arena, SIZE_MAX);
 	json_writer_init(&w, &data);

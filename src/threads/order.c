@@ -74,7 +74,8 @@ static int start_turn(struct giving *g, const struct waiting *w, struct failure 
 	if (NEED(g->s, thread_run, w->run_n, &run, f) != 0 || NEED(g->s, message, run.message_n, &message, f) != 0)
 		return -1;
 	order.key = message.id;
-	order.text = message.text;
+	if (handoff_text(g->s, &g->thread, &run, message.text, &order.text, f) != 0)
+		return -1;
 	order.model = run.model;
 	order.runtime = (enum runtime_mode)g->thread.runtime_mode;
 	order.interaction = (enum interaction_mode)g->thread.interaction_mode;

@@ -25,13 +25,6 @@ static const struct column columns[] = {
 #define JSON(column) {#column, KIND_JSON, 0},
 #define END(table) {NULL, KIND_END, 0},
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 };
 
 /* A struct NAME_row is n and its columns in order; all are 8 or 16 bytes wide, so nothing stands between them. */
@@ -43,30 +36,10 @@ static const struct column columns[] = {
 #define JSON(column) + sizeof(struct str)
 #define END(table) , #table);
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 
 static const enum sequence sequences[ROW_TABLES] = {
 #define ROW(table, event) SEQ_##table,
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 };
 
 #define MAX_COLUMNS 32

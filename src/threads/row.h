@@ -16,30 +16,10 @@
 #define JSON(column) struct str column;
 #define END(table) };
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 
 enum row_table {
 #define ROW(table, event) ROW_##table,
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 	ROW_TABLES,
 };
 

@@ -14,7 +14,7 @@ SQL(SQL_LATER_RUNS, "SELECT n FROM thread_run WHERE thread_n = $1 AND ordinal > 
 SQL(SQL_LATEST_ENDED,
 	"SELECT r.n FROM thread_run r JOIN message m ON m.n = r.message_n WHERE r.thread_n = $1 AND r.status BETWEEN 5 AND 8"
 	" AND (r.n = $2 OR r.started_at IS NOT NULL)"
-	" AND (m.notification IS NULL OR m.notification NOT LIKE '%\"kind\":\"monitor\"%') ORDER BY r.ordinal DESC LIMIT 1");
+	" AND m.is_monitor = 0 ORDER BY r.ordinal DESC LIMIT 1");
 
 struct looking {
 	struct snapshot *s;

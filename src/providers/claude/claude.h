@@ -8,8 +8,8 @@
  * 1. What changes is in claude_fields, and nothing else is kept between two inputs: save and load are exact.
  * 2. A turn ends once: end_turn() is the only place that says EVENT_TURN_ENDED, and it closes what is open.
  * 3. A result is matched by the ids of the messages it answers, never counted: the program also begins turns itself. */
-#ifndef DAIS_PROVIDERS_CLAUDE_H
-#define DAIS_PROVIDERS_CLAUDE_H
+#ifndef DAIS_PROVIDERS_CLAUDE_CLAUDE_H
+#define DAIS_PROVIDERS_CLAUDE_CLAUDE_H
 
 #include "providers/failure_code.h"
 #include "providers/provider.h"

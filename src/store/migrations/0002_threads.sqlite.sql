@@ -70,6 +70,7 @@ CREATE TABLE message (
   sender_n INTEGER,                    -- thread whose agent wrote it
   completion TEXT,                     -- {"parentRunN","generation","taskNs"}: a wake
   notification TEXT,
+  is_monitor INTEGER NOT NULL,         -- a report of something watched: no work of the thread's own
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 ) STRICT;
@@ -216,6 +217,7 @@ CREATE INDEX turn_item_answer ON turn_item (run_n, attempt_n, updated_at, ordina
 CREATE TABLE item_chunk (
   item_n INTEGER NOT NULL REFERENCES turn_item (n),
   at INTEGER NOT NULL,                 -- bytes before it
+  bytes INTEGER NOT NULL,
   text TEXT NOT NULL,
   PRIMARY KEY (item_n, at)
 ) STRICT, WITHOUT ROWID;

@@ -118,31 +118,11 @@ int broken_invariants(struct snapshot *s)
 #define JSON(column) "j"
 #define END(table) ;
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 
 /* By table and column: j where JSON stands. */
 static const char *const json_columns[] = {
 #define ROW(table, event) json_of_##table,
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 };
 
 /* JSON as a value: blanks, and how a number is written, are not kept. */
@@ -219,20 +199,7 @@ static enum row_table table_of_event(int64_t type)
 #define ROW(table, event) \
 	case EVENT_##event: \
 		return ROW_##table;
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 	default:
 		return ROW_TABLES;
 	}
@@ -240,17 +207,16 @@ static enum row_table table_of_event(int64_t type)
 
 static int replay_text(struct tx *tx, const json_t *data, struct failure *f)
 {
-	return tx_run(tx, f, "INSERT INTO item_chunk (item_n, at, text) VALUES ($1, $2, $3)", "iis",
+	return tx_run(tx, f, "INSERT INTO item_chunk (item_n, at, bytes, text) VALUES ($1, $2, $3, $4)", "iiis",
 		       json_integer_value(json_object_get(data, "itemN")), json_integer_value(json_object_get(data, "at")),
-		       json_member_str(data, "text")) < 0
+		       (int64_t)json_member_str(data, "text").n, json_member_str(data, "text")) < 0
 		? -1
 		: 0;
 }
 
 static int replay_one(struct tx *tx, int64_t type, struct str text, struct failure *f)
 {
-	struct json_error error;
-	json_auto_t *data = json_read(text, &error);
+	json_auto_t *data = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL); /* our own: no limits */
 	enum row_table table = table_of_event(type);
 
 	if (type == EVENT_TEXT_APPENDED)

@@ -20,7 +20,7 @@ int stage_up(void **state)
 	return 0;
 }
 
-static int look(struct stage *st, struct snapshot *s)
+static void look(struct stage *st, struct snapshot *s)
 {
 	struct failure f;
 
@@ -28,7 +28,6 @@ static int look(struct stage *st, struct snapshot *s)
 	if (snapshot_begin(st->store, st->arena, s, &f) != 0)
 		fail_msg("%.*s", STRF(f.message));
 	s->now = st->now;
-	return 0;
 }
 
 int stage_down(void **state)
@@ -37,7 +36,7 @@ int stage_down(void **state)
 	struct snapshot s;
 	int faults = temp_store_check(st->store, st->now);
 
-	(void)look(st, &s);
+	look(st, &s);
 	faults += broken_invariants(&s);
 	snapshot_end(&s);
 	faults += rebuild_differences(st);
@@ -321,13 +320,18 @@ void schedule_now(struct stage *st)
 
 SQL(SQL_ADD_STATE, "INSERT INTO session_state (session_n, spool_offset, line_seq, driver_state) VALUES ($1, 0, 0, '{}')");
 
+int put_session_state(struct tx *tx, int64_t session, struct failure *f)
+{
+	return tx_run(tx, f, SQL_ADD_STATE, "i", session) < 0 ? -1 : 0;
+}
+
 static int open_one(struct tx *tx, void *arg, struct failure *f)
 {
 	struct provider_session_row *row = arg;
 
 	if (PUT(tx, provider_session, row, row->thread_n, f) != 0)
 		return -1;
-	return tx_run(tx, f, SQL_ADD_STATE, "i", row->n) < 0 ? -1 : 0;
+	return put_session_state(tx, row->n, f);
 }
 
 static int64_t open_session(struct stage *st, int64_t thread)
@@ -477,45 +481,24 @@ void work(struct stage *st, int64_t run, const char *words)
 
 /* ---- looking ---- */
 
-#define LOOK(type, table) \
-	struct type table##_of_stage(struct stage *st, int64_t n); \
-	struct type table##_of_stage(struct stage *st, int64_t n) \
+#define LOOK(name, table) \
+	struct table##_row name(struct stage *st, int64_t n) \
 	{ \
-		struct type row; \
+		struct table##_row row; \
 		struct failure f; \
 		struct snapshot s; \
 		failure_init(&f, st->arena); \
-		(void)look(st, &s); \
+		look(st, &s); \
 		if (NEED(&s, table, n, &row, &f) != 0) \
 			fail_msg("%.*s", STRF(f.message)); \
 		snapshot_end(&s); \
 		return row; \
 	}
 
-LOOK(thread_run_row, thread_run)
+LOOK(run_row, thread_run)
 LOOK(thread_row, thread)
-LOOK(subagent_row, subagent)
+LOOK(task_row, subagent)
 LOOK(message_row, message)
-
-struct thread_run_row run_row(struct stage *st, int64_t n)
-{
-	return thread_run_of_stage(st, n);
-}
-
-struct thread_row thread_row(struct stage *st, int64_t n)
-{
-	return thread_of_stage(st, n);
-}
-
-struct subagent_row task_row(struct stage *st, int64_t n)
-{
-	return subagent_of_stage(st, n);
-}
-
-struct message_row message_row(struct stage *st, int64_t n)
-{
-	return message_of_stage(st, n);
-}
 
 int64_t blocking(struct stage *st, int64_t thread)
 {
@@ -524,7 +507,7 @@ int64_t blocking(struct stage *st, int64_t thread)
 	struct failure f;
 
 	failure_init(&f, st->arena);
-	(void)look(st, &s);
+	look(st, &s);
 	assert_true(thread_blocking_run(&s, thread, &run, &f) >= 0);
 	snapshot_end(&s);
 	return run.n;
@@ -537,7 +520,7 @@ int64_t latest(struct stage *st, int64_t thread)
 	struct failure f;
 
 	failure_init(&f, st->arena);
-	(void)look(st, &s);
+	look(st, &s);
 	assert_true(thread_latest_run(&s, thread, &run, &f) >= 0);
 	snapshot_end(&s);
 	return run.n;
@@ -551,15 +534,10 @@ enum child_state progress(struct stage *st, int64_t thread)
 	struct failure f;
 
 	failure_init(&f, st->arena);
-	(void)look(st, &s);
+	look(st, &s);
 	assert_int_equal(child_progress(&s, thread, &state, &result, &f), 0);
 	snapshot_end(&s);
 	return state;
-}
-
-static const char *format_sql(struct stage *st, const char *format, va_list args)
-{
-	return arena_vprintf(st->arena, format, args);
 }
 
 const char *text(struct stage *st, const char *format, ...)
@@ -573,8 +551,8 @@ const char *text(struct stage *st, const char *format, ...)
 
 	failure_init(&f, st->arena);
 	va_start(args, format);
-	(void)look(st, &s);
-	if (query(&s, &q, &f, format_sql(st, format, args), "") != 0)
+	look(st, &s);
+	if (query(&s, &q, &f, arena_vprintf(st->arena, format, args), "") != 0)
 		fail_msg("%.*s", STRF(f.message));
 	va_end(args);
 	rc = query_next(&q, &f);
@@ -595,8 +573,8 @@ int64_t count(struct stage *st, const char *format, ...)
 
 	failure_init(&f, st->arena);
 	va_start(args, format);
-	(void)look(st, &s);
-	if (query_int(&s, &found, &f, format_sql(st, format, args), "") < 0)
+	look(st, &s);
+	if (query_int(&s, &found, &f, arena_vprintf(st->arena, format, args), "") < 0)
 		fail_msg("%.*s", STRF(f.message));
 	va_end(args);
 	snapshot_end(&s);

@@ -57,6 +57,8 @@ void schedule_now(struct stage *st);
 
 /* ---- an agent: its session, what it is told, what it says ---- */
 
+/* Where a new session stands; for those that the stage does not open. */
+int put_session_state(struct tx *tx, int64_t session, struct failure *f);
 /* The live session of a thread, opened when there is none. */
 int64_t session_of(struct stage *st, int64_t thread);
 int64_t effect_of(struct stage *st, int64_t run, enum effect_type type); /* 0: none */

@@ -110,6 +110,17 @@ static void joined_pieces_lose_no_change_of_the_item(void **state)
 	assert_string_equal(body_of(st, TYPE_COMMAND_EXECUTION), "{\"input\":\"ls\",\"output\":\"a\"}");
 }
 
+static void a_body_is_told_in_parts(void **state)
+{
+	struct stage *st = *state;
+	int64_t run = at_work(st);
+
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{\"input\":\"ls\",\"output\":\"\"}");
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{\"output\":\"a\"}");
+	say_item(st, run, ITEM_COMMAND, "c", AGENT_COMPLETED, NULL, "{\"exitCode\":0}");
+	assert_string_equal(body_of(st, TYPE_COMMAND_EXECUTION), "{\"input\":\"ls\",\"output\":\"a\",\"exitCode\":0}");
+}
+
 static void a_list_of_things_to_do_is_replaced_as_a_whole(void **state)
 {
 	struct stage *st = *state;
@@ -139,7 +150,8 @@ static void an_item_knows_what_it_belongs_to(void **state)
 	add_item(out, ITEM_COMMAND, "c", AGENT_RUNNING, NULL, "{}");
 	out->events->next->item.parent = STR("s");
 	tell(st, session_of_run(st, run), out);
-	assert_int_equal(count(st, "SELECT parent_n FROM turn_item WHERE type = 7"), count(st, "SELECT n FROM turn_item WHERE type = 20"));
+	assert_int_equal(count(st, "SELECT parent_n FROM turn_item WHERE type = 7"),
+		count(st, "SELECT n FROM turn_item WHERE type = 20"));
 }
 
 static void sub_agents_of_the_program_end_with_its_run_and_tasks_of_ours_do_not(void **state)
@@ -285,6 +297,22 @@ static void usage_is_kept_with_its_run(void **state)
 		"{\"inputTokens\":10,\"outputTokens\":20,\"reasoningTokens\":0,\"costUsd\":0.1,\"contextUsed\":7}");
 }
 
+/* Its row has moved on: the delivery of a task is out. */
+static void usage_that_comes_after_the_end_changes_nothing(void **state)
+{
+	struct stage *st = *state;
+	int64_t run = at_work(st);
+	struct subagent_row task = delegate_task(st, run_row(st, run).thread_n, "x", WAKE_SETTLED_ONLY);
+	struct agent_out *out = hear(st);
+
+	work(st, task.child_run_n, "done");
+	add_end(out, AGENT_COMPLETED, NULL);
+	agent_out_event(out, EVENT_USAGE)->usage = (struct agent_usage){1, 1, 1, 1, -1, -1, -1};
+	tell(st, session_of_run(st, run), out);
+	assert_null(run_row(st, run).usage.p);
+	assert_delivery(st, task.n, DELIVERY_CLAIMED);
+}
+
 static void a_failure_is_stored_without_its_secrets(void **state)
 {
 	struct stage *st = *state;
@@ -340,6 +368,7 @@ int main(void)
 		TEST(a_text_of_an_interrupted_run_is_kept),
 		TEST(a_text_ends_at_its_limit_between_two_characters),
 		TEST(joined_pieces_lose_no_change_of_the_item),
+		TEST(a_body_is_told_in_parts),
 		TEST(a_list_of_things_to_do_is_replaced_as_a_whole),
 		TEST(an_item_knows_what_it_belongs_to),
 		TEST(sub_agents_of_the_program_end_with_its_run_and_tasks_of_ours_do_not),
@@ -350,6 +379,7 @@ int main(void)
 		TEST(questions_of_a_run_that_has_ended_are_closed_however_many_there_are),
 		TEST(questions_of_a_superseded_attempt_are_closed),
 		TEST(usage_is_kept_with_its_run),
+		TEST(usage_that_comes_after_the_end_changes_nothing),
 		TEST(a_failure_is_stored_without_its_secrets),
 		TEST(a_resumed_conversation_is_the_same_and_a_new_one_is_not),
 		TEST(lines_wait_until_the_host_has_them),

@@ -25,30 +25,10 @@ static void rows_have_the_columns_of_their_tables(void **state)
 #define JSON(column) "o"
 #define END(table) ;
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 
 static const char *const kinds[] = {
 #define ROW(table, event) kinds_##table,
-#define INT(column)
-#define REF(column)
-#define TEXT(column)
-#define OPT(column)
-#define JSON(column)
-#define END(table)
 #include "threads/row.def"
-#undef ROW
-#undef INT
-#undef REF
-#undef TEXT
-#undef OPT
-#undef JSON
-#undef END
 };
 
 static void columns_have_the_types_that_the_rows_say(void **state)

@@ -36,10 +36,12 @@ static void a_message_shows_in_the_timeline_when_its_run_begins(void **state)
 	int64_t first = say(st, thread, "one");
 	int64_t second = say(st, thread, "two");
 
-	assert_string_equal(text(st, "SELECT body FROM turn_item WHERE run_n = %lld", (long long)first), "{\"inputIntent\":\"turn_start\"}");
+	assert_string_equal(text(st, "SELECT body FROM turn_item WHERE run_n = %lld", (long long)first),
+		"{\"inputIntent\":\"turn_start\"}");
 	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE run_n = %lld", (long long)second), 0);
 	work(st, first, "done");
-	assert_string_equal(text(st, "SELECT body FROM turn_item WHERE run_n = %lld", (long long)second), "{\"inputIntent\":\"queued_turn\"}");
+	assert_string_equal(text(st, "SELECT body FROM turn_item WHERE run_n = %lld", (long long)second),
+		"{\"inputIntent\":\"queued_turn\"}");
 }
 
 static void a_message_id_is_sent_once(void **state)
@@ -234,7 +236,8 @@ static void a_restart_is_a_new_attempt_of_the_same_run(void **state)
 	assert_run(st, run, RUN_STARTING);
 	assert_true(effect_of(st, run, EFFECT_INTERRUPT_TURN) < effect_of(st, run, EFFECT_START_TURN));
 	assert_int_equal(count(st, "SELECT status FROM run_attempt WHERE n = %lld", (long long)first), WORK_SUPERSEDED);
-	assert_int_equal(count(st, "SELECT status FROM node WHERE n = (SELECT root_node_n FROM run_attempt WHERE n = %lld)", (long long)first),
+	assert_int_equal(
+		count(st, "SELECT status FROM node WHERE n = (SELECT root_node_n FROM run_attempt WHERE n = %lld)", (long long)first),
 		WORK_INTERRUPTED);
 	assert_int_equal(count(st, "SELECT reason FROM run_attempt WHERE n = %lld", (long long)run_row(st, run).attempt_n),
 		REASON_STEERING_RESTART);
@@ -281,7 +284,8 @@ static void a_run_without_a_turn_is_interrupted_at_once_and_never_starts(void **
 	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE type IN (13, 14) AND run_n = %lld", (long long)run), 2);
 	/* The order was on its way to the agent. */
 	events = count(st, "SELECT count(*) FROM event");
-	assert_int_equal(try_tell(st, (struct ingest){.session_n = session, .effect_n = effect, .begins_attempt_n = attempt}, NULL), -1);
+	assert_int_equal(try_tell(st, (struct ingest){.session_n = session, .effect_n = effect, .begins_attempt_n = attempt}, NULL),
+		-1);
 	assert_int_equal(st->why.code, FAIL_DUPLICATE);
 	assert_int_equal(count(st, "SELECT count(*) FROM event"), events);
 }
@@ -360,7 +364,8 @@ static void the_end_of_a_run_is_on_record_once(void **state)
 	struct agent_out *out = hear(st);
 
 	begin(st, run);
-	agent_out_event(out, EVENT_BROKEN)->failure = (struct agent_failure){.class = CLASS_TRANSPORT, .message = STR("a line too long")};
+	agent_out_event(out, EVENT_BROKEN)->failure =
+		(struct agent_failure){.class = CLASS_TRANSPORT, .message = STR("a line too long")};
 	add_end(out, AGENT_COMPLETED, NULL);
 	tell(st, session_of(st, run_row(st, run).thread_n), out);
 	assert_run(st, run, RUN_FAILED);

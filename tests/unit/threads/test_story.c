@@ -10,8 +10,6 @@
 #define BATCH 100      /* steps of one transaction */
 #define RUNS_MAX 40    /* unfinished at the same time */
 
-SQL(SQL_ADD_STATE, "INSERT INTO session_state (session_n, spool_offset, line_seq, driver_state) VALUES ($1, 0, 0, '{}')");
-
 struct story {
 	struct stage *st;
 	uint64_t chapter, seed;
@@ -70,7 +68,7 @@ static int open_session(struct story *story, struct tx *tx, int64_t thread, int6
 
 	agent_out_init(&heard, tx->snapshot.arena);
 	agent_out_event(&heard, EVENT_OPENED)->caps = &caps;
-	if (PUT(tx, provider_session, &row, thread, f) != 0 || tx_run(tx, f, SQL_ADD_STATE, "i", row.n) < 0)
+	if (PUT(tx, provider_session, &row, thread, f) != 0 || put_session_state(tx, row.n, f) != 0)
 		return -1;
 	*out = row.n;
 	return hear_one(story, tx, row.n, &heard, 0, 0, f);
@@ -122,7 +120,8 @@ static int act_delegate(struct story *story, struct tx *tx, struct failure *f)
 		.task = STR("do it"), .driver = STR("codex"), .instance_id = draw(story, 2) == 0 ? STR("one") : STR("two"),
 		.wake = (enum completion_wake)draw(story, 2)};
 	int64_t n;
-	int rc = pick(story, tx, "thread_run x JOIN thread t ON t.n = x.thread_n WHERE x.status = 3 AND t.archived_at IS NULL AND t.depth < 6 AND"
+	int rc = pick(story, tx,
+		"thread_run x JOIN thread t ON t.n = x.thread_n WHERE x.status = 3 AND t.archived_at IS NULL AND t.depth < 6 AND"
 		" (SELECT count(*) FROM subagent s WHERE s.thread_n = t.n AND s.status < 3) < 6", &n, f);
 
 	if (rc <= 0)
@@ -321,14 +320,14 @@ static int act_archive(struct story *story, struct tx *tx, struct failure *f)
 	return PUT(tx, thread, &row, n, f);
 }
 
-static int (*const acts[])(struct story *story, struct tx *tx, struct failure *f) = {act_say, act_delegate, act_effect, act_effect,
-	act_effect, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
+static int (*const acts[])(struct story *story, struct tx *tx, struct failure *f) = {act_say, act_delegate, act_effect,
+	act_effect, act_effect, act_capture, act_capture, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
 
 #define ACTS (sizeof(acts) / sizeof(acts[0]))
 
 static int act_towards_the_end(struct story *story, struct tx *tx, struct failure *f)
 {
-	if (act_effect(story, tx, f) != 0 || act_turn(story, tx, f) != 0)
+	if (act_effect(story, tx, f) != 0 || act_turn(story, tx, f) != 0 || act_capture(story, tx, f) != 0)
 		return -1;
 	return act_roster(story, tx, f);
 }

@@ -59,7 +59,8 @@ static void a_task_is_a_thread_of_its_own_with_only_the_prompt(void **state)
 	assert_int_equal(count(st, "SELECT count(*) FROM context_transfer WHERE type = 3 AND source_n = %lld AND target_n = %lld"
 		" AND status = 4 AND target_run_n = %lld", (long long)parent, (long long)child.n, (long long)task.child_run_n), 1);
 	assert_int_equal(count(st, "SELECT cohort FROM thread_run WHERE n = %lld", (long long)task.run_n), COHORT_OPEN);
-	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE thread_n = %lld AND type = 20 AND status = 1", (long long)parent), 1);
+	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE thread_n = %lld AND type = 20 AND status = 1", (long long)parent),
+		1);
 }
 
 static void the_log_of_a_child_begins_with_its_own_creation(void **state)
@@ -137,7 +138,8 @@ static void a_finished_child_gives_its_parent_its_last_words_once(void **state)
 	assert_int_equal(count(st, "SELECT count(*) FROM context_transfer WHERE type = 4"), 1);
 	assert_string_equal(text(st, "SELECT text FROM turn_item WHERE n = %lld", (long long)task.item_n), "42");
 	assert_int_equal(count(st, "SELECT status FROM node WHERE n = %lld", (long long)task.n), WORK_COMPLETED);
-	assert_int_equal(task.result_item_n, count(st, "SELECT n FROM turn_item WHERE text = '42' AND thread_n = %lld", (long long)task.child_n));
+	assert_int_equal(task.result_item_n,
+		count(st, "SELECT n FROM turn_item WHERE text = '42' AND thread_n = %lld", (long long)task.child_n));
 }
 
 static void a_published_result_stays_while_the_child_goes_on_and_fails(void **state)
@@ -191,7 +193,8 @@ static void the_last_attempt_of_a_restarted_run_is_its_result(void **state)
 	struct dispatched sent;
 
 	begin(st, task.child_run_n);
-	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_RESTART, .text = STR("no")}, &sent), 0);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_RESTART, .text = STR("no")}, &sent),
+		0);
 	add_item(late, ITEM_TEXT, "late", AGENT_RUNNING, "still in the old way", NULL);
 	add_end(late, AGENT_INTERRUPTED, NULL);
 	tell(st, session_of(st, task.child_n), late);
@@ -237,6 +240,36 @@ static void background_work_ends_with_its_process(void **state)
 	finish(st, task.child_run_n, AGENT_COMPLETED, "soon");
 	assert_int_equal(try_tell(st, (struct ingest){.session_n = session_of(st, task.child_n), .is_over = true}, NULL), 0);
 	assert_str(task_row(st, task.n).result, "soon");
+}
+
+static void a_report_of_a_monitor_does_not_hold_the_result_back(void **state)
+{
+	struct stage *st = *state;
+	int64_t parent = parent_at_work(st);
+	struct subagent_row task = delegate_task(st, parent, "x", WAKE_SETTLED_ONLY);
+	struct dispatched report;
+
+	begin(st, task.child_run_n);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = task.child_n, .mode = DISPATCH_QUEUE, .text = STR("it moved"),
+		.notification = STR("{\"source\":{\"kind\":\"monitor\"}}")}, &report), 0);
+	finish(st, task.child_run_n, AGENT_COMPLETED, "done");
+	assert_str(task_row(st, task.n).result, "done");
+	assert_run(st, report.run_n, RUN_STARTING);
+}
+
+static void a_child_with_a_message_in_its_queue_is_still_at_work(void **state)
+{
+	struct stage *st = *state;
+	int64_t parent = parent_at_work(st);
+	struct subagent_row task = delegate_task(st, parent, "x", WAKE_SETTLED_ONLY);
+	int64_t next;
+
+	begin(st, task.child_run_n);
+	next = say(st, task.child_n, "and this");
+	finish(st, task.child_run_n, AGENT_COMPLETED, "one");
+	assert_int_equal(progress(st, task.child_n), CHILD_WORKING);
+	work(st, next, "two");
+	assert_str(task_row(st, task.n).result, "two");
 }
 
 static void a_child_waits_for_its_own_children_and_goes_on_with_their_results(void **state)
@@ -499,7 +532,8 @@ static void a_steered_wake_is_still_the_delivery(void **state)
 	work(st, task.child_run_n, "1");
 	wake = wake_of(st, parent).n;
 	begin(st, wake);
-	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("left")}, &sent), 0);
+	assert_int_equal(try_dispatch(st, (struct dispatch){.thread_n = parent, .mode = DISPATCH_RESTART, .text = STR("left")}, &sent),
+		0);
 	finish(st, wake, AGENT_INTERRUPTED, NULL);
 	work(st, wake, "ok");
 	assert_delivery(st, task.n, DELIVERY_DELIVERED);
@@ -603,6 +637,8 @@ int main(void)
 		TEST(the_last_attempt_of_a_restarted_run_is_its_result),
 		TEST(background_work_holds_the_result_back),
 		TEST(background_work_ends_with_its_process),
+		TEST(a_report_of_a_monitor_does_not_hold_the_result_back),
+		TEST(a_child_with_a_message_in_its_queue_is_still_at_work),
 		TEST(a_child_waits_for_its_own_children_and_goes_on_with_their_results),
 		TEST(a_child_whose_children_ended_while_it_worked_goes_on_before_its_result),
 		TEST(a_child_that_was_stopped_ends_with_its_last_child),

@@ -115,7 +115,8 @@ static void a_long_text_is_cut_between_two_characters(void **state)
 static void a_failure_has_a_class_and_a_message(void **state)
 {
 	struct arena *arena = *state;
-	struct agent_failure failure = {.class = CLASS_PERMISSION, .code = STR("x"), .message = STR(" \"no\" "), .is_retryable = YES_NO};
+	struct agent_failure failure = {
+		.class = CLASS_PERMISSION, .code = STR("x"), .message = STR(" \"no\" "), .is_retryable = YES_NO};
 
 	assert_text(arena, failure_json(arena, &failure),
 		"{\"class\":\"permission_error\",\"code\":\"x\",\"message\":\"\\\"no\\\"\",\"retryable\":false}");

@@ -5,52 +5,9 @@
  * tests/tools/test_sql.py reads them as PostgreSQL does. */
 #include "toolbox.h"
 
-#include <pthread.h>
-#include <sqlite3.h>
+#include "plans.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-
-/* ---- what was used ---- */
-
-#define SEEN_MAX 2000
-
-static struct {
-	pthread_mutex_t lock;
-	char *texts[SEEN_MAX];
-	size_t n;
-} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void see(void *context, const char *sql)
-{
-	size_t i = 0;
-
-	(void)context;
-	(void)pthread_mutex_lock(&seen.lock);
-	while (i < seen.n && strcmp(seen.texts[i], sql) != 0)
-		i++;
-	if (i == seen.n) {
-		assert_true(seen.n < SEEN_MAX);
-		seen.texts[seen.n++] = strdup(sql);
-	}
-	(void)pthread_mutex_unlock(&seen.lock);
-}
-
-static void forget(void)
-{
-	while (seen.n > 0)
-		free(seen.texts[--seen.n]);
-}
-
-static void dump(void)
-{
-	const char *path = getenv("DAIS_DUMP_SQL");
-	FILE *out = path == NULL ? NULL : fopen(path, "ae");
-
-	for (size_t i = 0; out != NULL && i < seen.n; i++)
-		(void)fprintf(out, "%s\n", seen.texts[i]);
-	if (out != NULL)
-		assert_int_equal(fclose(out), 0);
-}
 
 /* ---- what is allowed ---- */
 
@@ -59,10 +16,7 @@ static const char *const large[] = {"item", "item_text", "item_tag", "item_trait
 	"event", "lease_history", "document_version", "idempotency", "call_log", "run_report", NULL};
 
 /* Statements that sort, each with what bounds what they sort. */
-static const struct {
-	const char *part;
-	const char *bound;
-} sorts[] = {
+static const struct plan_sort sorts[] = {
 	{"WITH RECURSIVE sub (n) AS (SELECT r.n FROM item r", "a subtree that is known to be small"},
 	{"WITH RECURSIVE sub (n, role) AS", "five roles"},
 	{"FROM dep d JOIN item f ON f.n = d.from_n JOIN item t ON t.n = d.to_n WHERE (d.from_n", "edges of one item"},
@@ -74,86 +28,13 @@ static const struct {
 	{"FROM item i WHERE i.claim_by = ", "claims of one caller"},
 	{"i.root_n = $", "one project, by a key that only a listing of everything has an index for"},
 	{"i.parent_n = $", "children of one item"},
+	{NULL, NULL},
 };
 
 /* Statements that count, each run only where few rows can match. */
 static const char *const counts[] = {"SELECT count(*) FROM item i WHERE", NULL};
 
-static bool is_word(char c)
-{
-	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
-}
-
-/* Does the statement say "TABLE ALIAS" or, where they are the same, TABLE? */
-static bool names(const char *sql, const char *table, const char *alias, size_t alias_n)
-{
-	size_t n = strlen(table);
-
-	if (n == alias_n && strncmp(table, alias, n) == 0)
-		return true;
-	for (const char *at = strstr(sql, table); at != NULL; at = strstr(at + 1, table))
-		if (!is_word(at[-1]) && at[n] == ' ' && strncmp(at + n + 1, alias, alias_n) == 0 &&
-			!is_word(at[n + 1 + alias_n]))
-			return true;
-	return false;
-}
-
-static bool is_large(const char *sql, const char *alias, size_t alias_n)
-{
-	for (size_t i = 0; large[i] != NULL; i++)
-		if (names(sql, large[i], alias, alias_n))
-			return true;
-	return false;
-}
-
-/* Along an index, up to a limit, is how a page is read. */
-static bool is_walk(const char *sql, const char *step)
-{
-	const char *alias = step + strlen("SCAN ");
-	bool is_bounded = strstr(step, " INDEX ") != NULL && strstr(sql, " LIMIT ") != NULL;
-
-	if (strncmp(step, "SCAN ", 5) != 0 || strstr(step, "VIRTUAL TABLE") != NULL)
-		return false;
-	for (size_t i = 0; counts[i] != NULL; i++)
-		if (strncmp(sql, counts[i], strlen(counts[i])) == 0)
-			return false;
-	return is_large(sql, alias, strcspn(alias, " ")) && !is_bounded;
-}
-
-/* Rows of equal first keys alone are sorted where the plan says so. */
-static bool is_sort(const char *sql, const char *step)
-{
-	if (strstr(step, "TEMP B-TREE") == NULL || strstr(step, "RIGHT PART") != NULL || strstr(step, "LAST TERM") != NULL)
-		return false;
-	for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++)
-		if (strstr(sql, sorts[i].part) != NULL)
-			return false;
-	return true;
-}
-
-static int judge(sqlite3 *db, const char *what, const char *sql)
-{
-	char *text = NULL;
-	sqlite3_stmt *stmt;
-	int faults = 0;
-
-	assert_true(asprintf(&text, "EXPLAIN QUERY PLAN %s", sql) > 0);
-	for (char *p = text; *p != '\0'; p++)
-		*p = *p == '$' ? '?' : *p;
-	if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", sqlite3_errmsg(db), text);
-	while (sqlite3_step(stmt) == SQLITE_ROW) {
-		const char *step = (const char *)sqlite3_column_text(stmt, 3);
-
-		if (!is_walk(sql, step) && !is_sort(sql, step) && strstr(step, "AUTOMATIC") == NULL)
-			continue;
-		print_error("%s\n  %s\n  %s\n", what, step, sql);
-		faults++;
-	}
-	(void)sqlite3_finalize(stmt);
-	free(text);
-	return faults;
-}
+static const struct plan_rules rules = {large, sorts, counts};
 
 /* ---- a store with something of everything ---- */
 
@@ -324,23 +205,18 @@ static void calls_reach_their_rows_through_indexes(void **state)
 	const struct caller *callers[] = {&scene.box->e->callers[LOCAL], &scene.limited};
 	char path[128];
 	int faults = 0;
-	sqlite3 *db;
 
 	set(&scene);
 	(void)snprintf(path, sizeof(path), "%s/dais.db", scene.box->e->dir);
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
 	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]) * 2; i++) {
 		const struct probe *probe = &hot[i / 2];
 
 		scene.ids['T' - 'A'] = id(&scene, make_item(scene.box->e, scene.box->root, "free"));
-		forget();
+		plans_forget();
 		look(&scene, callers[i % 2], probe);
-		assert_true(seen.n > 0);
-		for (size_t k = 0; k < seen.n; k++)
-			faults += judge(db, probe->args, seen.texts[k]);
-		dump();
+		faults += plans_judge(path, &rules, probe->args);
+		plans_dump();
 	}
-	(void)sqlite3_close(db);
 	assert_int_equal(faults, 0);
 }
 
@@ -365,13 +241,13 @@ static void every_way_to_assemble_a_statement_is_written_down(void **state)
 	struct scene scene = {.box = *state};
 
 	set(&scene);
-	forget();
+	plans_forget();
 	for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
 		look(&scene, &scene.box->e->callers[LOCAL], &rare[i]);
 		look(&scene, &scene.limited, &rare[i]);
 	}
 	look_at_large(&scene);
-	dump();
+	plans_dump();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, box_up, box_down)
@@ -384,8 +260,8 @@ int main(void)
 	};
 	int rc;
 
-	store_watch(see, NULL);
+	plans_watch();
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	forget();
+	plans_forget();
 	return rc;
 }
