@@ -220,10 +220,16 @@ static void on_commit(void *context, int64_t newest)
 		threads_wake(context);
 }
 
+static int make_private(const char *path, struct failure *f)
+{
+	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : fail_errno(f, "cannot make %s", path);
+}
+
 static int set_up(struct threads *threads, struct failure *f)
 {
-	if (mkdir(threads->directory, 0700) != 0 && errno != EEXIST)
-		return fail_errno(f, "cannot make %s", threads->directory);
+	if (make_private(threads->directory, f) != 0 || make_private(arena_printf(f->arena, "%s/worktrees", threads->data), f) != 0
+		|| make_private(arena_printf(f->arena, "%s/scratch", threads->data), f) != 0)
+		return -1;
 	if (uv_loop_init(&threads->loop) != 0)
 		return fail(f, FAIL_INTERNAL, "The loop of the agents could not be made.");
 	(void)uv_async_init(&threads->loop, &threads->wake, on_wake);

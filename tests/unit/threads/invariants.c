@@ -38,7 +38,7 @@ static const struct {
 		" WHERE a.delivery = 1 AND c.cohort_message_n IS NULL AND t.kind = 0"},
 	{"ended tasks of an idle parent that nobody was told of",
 		"SELECT count(*) FROM subagent a WHERE a.origin = 1 AND a.status >= 3 AND a.delivery = 0 AND NOT EXISTS"
-		" (SELECT 1 FROM thread_run r WHERE r.thread_n = a.thread_n AND r.status IN (0, 2, 3))"},
+		" (SELECT 1 FROM thread_run r WHERE r.thread_n = a.thread_n AND r.status IN (0, 2, 3, 4))"},
 	{"wakes that wait and name no task",
 		"SELECT count(*) FROM thread_run r WHERE r.is_wake = 1 AND r.status = 1 AND NOT EXISTS (SELECT 1 FROM thread_run c"
 		" JOIN subagent a ON a.run_n = c.n AND a.delivery = 2 WHERE c.cohort_message_n = r.message_n)"},
