@@ -24,9 +24,11 @@ turns:
   - when: "^change"
     steps:
       - write_file: {path: first.txt, text: "changed\\n"}
-      - delete_file: {path: second.txt}
-  - when: "^hold"
-    steps: [{until_cancelled: true}]
+      - delete_file: second.txt
+  - when: "^slowly"
+    steps:
+      - sleep_ms: 1500
+      - write_file: {path: made.txt, text: "one\\ntwo\\n"}
 """
 
 
@@ -224,7 +226,7 @@ def test_an_existing_worktree_is_used_and_another_folder_is_refused(desk):
 def test_two_scratch_threads_of_one_title_have_two_folders(desk):
     desk.open()
     threads = [desk.launch("where", title="Try it out", scratch=True) for _ in range(2)]
-    until(lambda: all(desk.run_status(thread) == "completed" for thread in threads), 30)
+    until(lambda: all(desk.run_status(thread) == "completed" for thread in threads), 8)
     folders = [desk.thread(thread)["worktree_path"] for thread in threads]
     assert len(set(folders)) == 2
     for folder, thread in zip(folders, threads):
@@ -466,19 +468,20 @@ def test_a_run_that_was_being_captured_when_the_server_died_is_captured_and_comp
     assert desk.wait(thread) == "completed"
     (folder / "go").unlink()
     (folder / "here").unlink()
-    desk.call("t3_thread_send", threadId=thread["threadId"], message="write made.txt")
+    desk.call("t3_thread_send", threadId=thread["threadId"], message="slowly write")
     # The prompt waits for what was there before.
     until((folder / "here").exists, 30)
     time.sleep(0.3)
     assert desk.run_status(thread) == "starting"
     (folder / "go").touch()
-    until(lambda: desk.run_status(thread) != "starting", 30)
+    until(lambda: desk.run_status(thread) == "running", 30)
     (folder / "go").unlink()
-    until(lambda: desk.run_status(thread) in ("waiting", "completed"), 30)
-    if desk.run_status(thread) == "waiting":
-        desk.again()
-        assert desk.run_status(thread) == "waiting"
-        (folder / "go").touch()
+    (folder / "here").unlink()
+    until((folder / "here").exists, 30)
+    assert desk.run_status(thread) == "waiting"
+    desk.again()
+    assert desk.run_status(thread) == "waiting"
+    (folder / "go").touch()
     assert desk.wait(thread) == "completed"
     last = desk.checkpoints(thread)[-1]
     assert (last["ordinal"], last["status"]) == (1, 0)

@@ -407,7 +407,8 @@ int try_capture(struct stage *st, int64_t run, struct captured in)
 
 	in.run_n = run;
 	in.effect_n = effect_of(st, run, type);
-	in.cwd = STR("/tmp");
+	if (in.cwd.p == NULL)
+		in.cwd = STR("/tmp");
 	if (in.checkpoint.ref.p == NULL)
 		in.checkpoint.ref = STR("refs/dais/checkpoints/x/ordinal/0");
 	return in_tx(st, capture_one, &in);
