@@ -1,5 +1,5 @@
 # The commands of this repository. Each one does its own set-up; see CONTRIBUTING.md.
-.PHONY: help run build test quick lint conformance test-agents fuzz bench soak install uninstall docs clean
+.PHONY: help run build test quick lint conformance test-agents fuzz bench soak soak-threads install uninstall docs clean
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -16,6 +16,7 @@ help:
 	@echo 'make fuzz         each fuzz target for SECONDS (default 60)'
 	@echo 'make bench        every budget with its baseline, about ten minutes; SIZES=10000,100000,1000000 for growth'
 	@echo 'make soak         mixed load with kills for SOAK minutes (default 30): grows, slows down, loses anything?'
+	@echo 'make soak-threads  1,000 delegations through 50 kills of the server; SECONDS_OF_SOAK=300 spreads them'
 	@echo 'make docs         write the reference pages anew from the tables of the code'
 	@echo 'make install      to PREFIX (default /usr/local); make uninstall takes it away again'
 
@@ -57,6 +58,9 @@ bench: build
 soak: build
 	ninja -C build -j $(JOBS) bench/load bench/fill
 	bench/soak.py $(or $(SOAK),30)
+
+soak-threads: build
+	DAIS_PROGRAM=$(CURDIR)/build/src/cli/dais bench/thread_soak.py --seconds $(or $(SECONDS_OF_SOAK),0)
 
 docs: build
 	ninja -C build -j $(JOBS) tests/tools/reference

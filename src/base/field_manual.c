@@ -70,6 +70,30 @@ static void schema_string(const struct field *field, struct json_writer *w)
 	}
 }
 
+static void schema_count(const struct field *field, const char *min, const char *max, struct json_writer *w)
+{
+	jw_kint_opt(w, min, field->min);
+	jw_kint_opt(w, max, field->max);
+}
+
+/* Its members, where they are known: what a model is not told it has to guess. */
+static void schema_object(const struct field *field, struct json_writer *w)
+{
+	jw_ktext(w, "type", "object");
+	if (field->fields == NULL)
+		return;
+	jw_kobject(w, "properties");
+	for (const struct field *one = field->fields; one->name != NULL; one++)
+		field_schema(one, w);
+	jw_object_end(w);
+	jw_karray(w, "required");
+	for (const struct field *one = field->fields; one->name != NULL; one++)
+		if (one->flags & REQUIRED)
+			jw_text(w, one->name);
+	jw_array_end(w);
+	jw_kbool(w, "additionalProperties", false);
+}
+
 void field_schema(const struct field *field, struct json_writer *w)
 {
 	jw_kobject(w, field->name);
@@ -100,12 +124,13 @@ void field_schema(const struct field *field, struct json_writer *w)
 		break;
 	case FIELD_JSON:
 	case FIELD_OBJECT:
-		jw_ktext(w, "type", "object");
+		schema_object(field, w);
 		break;
 	case FIELD_OBJECTS:
 		jw_ktext(w, "type", "array");
+		schema_count(field, "minItems", "maxItems", w);
 		jw_kobject(w, "items");
-		jw_ktext(w, "type", "object");
+		schema_object(field, w);
 		jw_object_end(w);
 		break;
 	}

@@ -280,6 +280,15 @@ struct str json_compact(struct arena *arena, const json_t *value)
 	return buf_str(&out);
 }
 
+struct str json_indented(struct arena *arena, const json_t *value)
+{
+	struct buf out;
+
+	buf_init(&out, arena, SIZE_MAX);
+	dump(&out, value, JSON_INDENT(2));
+	return buf_str(&out);
+}
+
 void json_writer_init(struct json_writer *w, struct buf *out)
 {
 	*w = (struct json_writer){.out = out};

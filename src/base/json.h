@@ -42,6 +42,8 @@ struct str json_received(struct arena *arena, const json_t *value);
 struct str json_canonical(struct arena *arena, const json_t *value);
 /* The same with keys in their order: a text that json_writer wrote comes out as it was. */
 struct str json_compact(struct arena *arena, const json_t *value);
+/* For reading by people and models: two blanks a level. */
+struct str json_indented(struct arena *arena, const json_t *value);
 
 /* ---- writing ---- */
 

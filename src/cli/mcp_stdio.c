@@ -288,7 +288,7 @@ int cmd_mcp_stdio(struct cli *cli, int argc, char **argv)
 		    &relay.no_spawn) != 0)
 		return 64;
 	if (profile != NULL && profile[0] != '\0' && !profile_parse(str_of(profile), &parsed)) {
-		(void)fail(&f, FAIL_USAGE, "MCP_TOOL_PROFILE must be full, knowledge or director, got \"%s\".", profile);
+		(void)fail(&f, FAIL_USAGE, "MCP_TOOL_PROFILE must be full, work, threads, knowledge or director, got \"%s\".", profile);
 		return cli_fail(cli, &f);
 	}
 	relay.out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

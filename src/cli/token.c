@@ -20,7 +20,8 @@ struct asking {
 
 static const struct argp_option options[] = {
 	{"id", KEY_ID, "ID", 0, "Name of the token; the principal is api:ID", 0},
-	{"cap", KEY_CAP, "LIST", 0, "What it may: words separated by commas (default: " WORKING_SET ")", 0},
+	{"cap", KEY_CAP, "LIST", 0, "What it may: words separated by commas, of read, write-items, write-notes, advance, manage-dependencies, "
+				  "write-config, manage-runs, orchestration (tasks and threads), admin (default: " WORKING_SET ")", 0},
 	{"capabilities", KEY_CAP, "LIST", OPTION_ALIAS, NULL, 0},
 	{"all", KEY_ALL, NULL, 0, "It may everything, administration included", 0},
 	{"root", KEY_ROOT, "ID", 0, "Only this project; may repeat", 0},
@@ -173,6 +174,7 @@ int cmd_token(struct cli *cli, int argc, char **argv)
 		    "API tokens of callers over HTTP. create prints the token, and nothing else, to stdout."
 		    "\vExamples:\n"
 		    "  (umask 077; dais token create ci --cap read,advance --ttl 86400 > ci.token)\n"
+		    "  (umask 077; dais token create lead --capabilities read,orchestration > lead.token)\n"
 		    "  dais token list\n"
 		    "  dais token revoke ci",
 		    &asking) != 0)

@@ -72,12 +72,13 @@ const char *profile_name(enum profile profile)
 	return profile == PROFILE_KNOWLEDGE ? "knowledge"
 		: profile == PROFILE_DIRECTOR   ? "director"
 		: profile == PROFILE_THREADS    ? "threads"
+		: profile == PROFILE_WORK       ? "work"
 						: "full";
 }
 
 bool profile_parse(struct str text, enum profile *out)
 {
-	static const enum profile all[] = {PROFILE_FULL, PROFILE_KNOWLEDGE, PROFILE_DIRECTOR, PROFILE_THREADS};
+	static const enum profile all[] = {PROFILE_FULL, PROFILE_WORK, PROFILE_KNOWLEDGE, PROFILE_DIRECTOR, PROFILE_THREADS};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (str_eq(text, str_of(profile_name(all[i])))) {

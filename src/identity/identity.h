@@ -25,7 +25,14 @@ int capabilities_parse(struct str text, unsigned *out, struct failure *f);
 struct str capabilities_text(struct arena *arena, unsigned capabilities);
 const char *capability_name(enum capability capability);
 
-enum profile { PROFILE_FULL = 1, PROFILE_KNOWLEDGE = 2, PROFILE_DIRECTOR = 4, PROFILE_THREADS = 8 };
+/* What an endpoint offers. Work items and threads are apart; the full profile has both. */
+enum profile {
+	PROFILE_WORK = 1,
+	PROFILE_KNOWLEDGE = 2,
+	PROFILE_DIRECTOR = 4,
+	PROFILE_THREADS = 8,
+	PROFILE_FULL = PROFILE_WORK | PROFILE_THREADS,
+};
 const char *profile_name(enum profile profile);
 bool profile_parse(struct str text, enum profile *out);
 

@@ -271,7 +271,8 @@ struct agent_exit {
 	int code;	/* -1: killed by `signal` */
 	int signal;
 	bool is_stdout_only; /* the process lives, but its stdout is closed */
-	struct str cause; /* exited, stdout_closed, line_too_long, start_timeout, deadline, ended, spawn_failed, lost */
+	/* exited, stdout_closed, line_too_long, start_timeout, deadline, ended, spawn_failed, lost; stalled: silent for too long */
+	struct str cause;
 	struct str stderr_tail;
 };
 

@@ -65,7 +65,7 @@ static void serve_ops(struct server *server, struct http_exchange *x, struct vis
 
 static const struct route routes[] = {
 	{NULL, "/mcp", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
-	{NULL, "/mcp/work", false, false, ROUTE_MCP, PROFILE_FULL, NULL},
+	{NULL, "/mcp/work", false, false, ROUTE_MCP, PROFILE_WORK, NULL},
 	{NULL, "/mcp/knowledge", false, false, ROUTE_MCP, PROFILE_KNOWLEDGE, NULL},
 	{NULL, "/mcp/threads", false, false, ROUTE_MCP, PROFILE_THREADS, NULL},
 	{NULL, "/mcp/director", false, false, ROUTE_MCP, PROFILE_DIRECTOR, NULL},

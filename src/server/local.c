@@ -147,7 +147,7 @@ static int apply_hello(struct connection *c, const json_t *hello, struct failure
 			return -1;
 	}
 	if (profile.n > 0 && !profile_parse(profile, &c->caller.profile))
-		return fail_field(f, STR("profile"), profile, "must be full, knowledge or director");
+		return fail_field(f, STR("profile"), profile, "must be full, work, threads, knowledge or director");
 	return 0;
 }
 

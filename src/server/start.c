@@ -334,8 +334,6 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 
 /* ---- agents ---- */
 
-extern char **environ;
-
 /* git says where a work tree is by its real path. The directory is there by now. */
 static const char *real_directory(struct server *server)
 {
@@ -356,6 +354,12 @@ static int open_threads(struct server *server, struct failure *f)
 		.runs = settings_int(server->settings, SETTING_LIMITS_RUNS),
 		.runs_per_project = settings_int(server->settings, SETTING_LIMITS_RUNS_PER_PROJECT),
 		.runs_per_batch = settings_int(server->settings, SETTING_LIMITS_RUNS_PER_BATCH),
+		.bounds = {.start = settings_int(server->settings, SETTING_AGENTS_START_MS),
+			.stall = settings_int(server->settings, SETTING_AGENTS_STALL_MS),
+			.turn = settings_int(server->settings, SETTING_AGENTS_TURN_MS),
+			.interrupt = settings_int(server->settings, SETTING_AGENTS_INTERRUPT_MS),
+			.idle = settings_int(server->settings, SETTING_AGENTS_IDLE_MS),
+			.drain = settings_int(server->settings, SETTING_AGENTS_DRAIN_MS)},
 	};
 	struct providers providers;
 
@@ -490,6 +494,7 @@ void server_stop(struct server *server)
 	local_stop(server->local);
 	sweeper_stop(server->sweeper);
 	call_log_stop(server->call_log);
+	threads_drain(server->threads);
 	threads_stop(server->threads);
 	store_close(server->store); /* answers every queued call; the last commit is on disk */
 	http_close(server->http);

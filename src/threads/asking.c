@@ -88,7 +88,7 @@ static bool holds(struct str root, struct str place)
 }
 
 /* The innermost project that holds the place; without a place, the only one. */
-static int find_project(struct tx *tx, struct str workspace, int64_t *out, struct failure *f)
+static int find_project(struct snapshot *s, struct str workspace, int64_t *out, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
 	int64_t only = 0, count = 0;
@@ -96,7 +96,7 @@ static int find_project(struct tx *tx, struct str workspace, int64_t *out, struc
 	int rc;
 
 	*out = 0;
-	if (query(&tx->snapshot, &q, f, SQL_PROJECTS, "") != 0)
+	if (query(s, &q, f, SQL_PROJECTS, "") != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
 		struct str root = col_view(&q, 1);
@@ -122,7 +122,7 @@ static struct str last_name(struct str path)
 
 static int place_of(struct tx *tx, const struct asker *asker, int64_t *out, struct failure *f)
 {
-	if (adopt_roots(tx, f) != 0 || find_project(tx, asker->workspace, out, f) != 0)
+	if (adopt_roots(tx, f) != 0 || find_project(&tx->snapshot, asker->workspace, out, f) != 0)
 		return -1;
 	if (*out != 0)
 		return 0;
@@ -191,36 +191,45 @@ static int add_external(struct tx *tx, const struct asker *asker, struct str key
 
 SQL(SQL_EXTERNAL, "SELECT n FROM thread WHERE external_key = $1");
 
-static int resolve_external(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
+static struct str external_key(struct arena *arena, const struct asker *asker)
 {
-	struct str key = IDENT(tx->snapshot.arena, "external", asker->principal,
-		asker->workspace.p == NULL ? STR("") : asker->workspace);
-	int64_t n;
-	int rc = query_int(&tx->snapshot, &n, f, SQL_EXTERNAL, "s", key);
+	return IDENT(arena, "external", asker->principal, asker->workspace.p == NULL ? STR("") : asker->workspace);
+}
 
-	if (rc < 0)
-		return -1;
-	return rc == 0 ? add_external(tx, asker, key, out, f) : NEED(&tx->snapshot, thread, n, &out->thread, f);
+/* 1 found, 0 it has none yet, -1. */
+static int find_external(struct snapshot *s, const struct asker *asker, struct thread_row *out, struct failure *f)
+{
+	int64_t n;
+	int rc = query_int(s, &n, f, SQL_EXTERNAL, "s", external_key(s->arena, asker));
+
+	return rc == 1 ? row_get(s, ROW_thread, n, out, f) : rc;
 }
 
 /* ---- */
 
-int asking_resolve(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
+int asking_look(struct snapshot *s, const struct asker *asker, struct asking *out, struct failure *f)
 {
 	int rc;
 
 	*out = (struct asking){.asker = asker};
-	if (asker->thread_n != 0) {
-		rc = thread_get(&tx->snapshot, asker->thread_n, &out->thread, f);
-		if (rc <= 0)
-			return rc < 0 ? -1 : fail(f, FAIL_THREAD_NOT_FOUND, "The calling thread was deleted.");
-	} else if (resolve_external(tx, asker, out, f) != 0) {
+	rc = asker->thread_n != 0 ? thread_get(s, asker->thread_n, &out->thread, f) : find_external(s, asker, &out->thread, f);
+	if (rc < 0)
 		return -1;
-	}
-	rc = thread_blocking_run(&tx->snapshot, out->thread.n, &out->run, f);
+	if (rc == 0 && asker->thread_n != 0)
+		return fail(f, FAIL_THREAD_NOT_FOUND, "The calling thread was deleted.");
+	if (rc == 0)
+		return find_project(s, asker->workspace, &out->thread.project_n, f);
+	rc = thread_blocking_run(s, out->thread.n, &out->run, f);
 	if (rc == 0)
 		out->run.n = 0;
 	return rc < 0 ? -1 : 0;
+}
+
+int asking_resolve(struct tx *tx, const struct asker *asker, struct asking *out, struct failure *f)
+{
+	if (asking_look(&tx->snapshot, asker, out, f) != 0)
+		return -1;
+	return out->thread.n != 0 ? 0 : add_external(tx, asker, external_key(tx->snapshot.arena, asker), out, f);
 }
 
 int asking_need_run(struct tx *tx, const struct asking *asking, struct failure *f)

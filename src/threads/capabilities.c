@@ -1,9 +1,9 @@
 /* orchestrator_capabilities: what a caller could delegate to. */
 #include "threads/commands.h"
 
-#define MAX_CONSTRAINTS 4
-#define MAX_BATCH_THREADS 20
+#include "base/limits.h"
 
+#define MAX_CONSTRAINTS 4
 
 static void write_instance(const struct asker *asker, const struct provider_instance *instance, struct arena *arena,
 	struct json_writer *w)
@@ -47,7 +47,7 @@ static void write_features(struct json_writer *w)
 	jw_kbool(w, "batchThreadCreation", true);
 	jw_kbool(w, "threadManagement", true);
 	jw_kbool(w, "incrementalThreadRead", true);
-	jw_kint(w, "maxBatchThreads", MAX_BATCH_THREADS);
+	jw_kint(w, "maxBatchThreads", LIMIT_BATCH_THREADS);
 	jw_object_end(w);
 }
 

@@ -48,6 +48,54 @@ struct launch_args {
 };
 /* Waits only as long as it takes to look at a worktreePath. */
 int command_launch(struct tx *tx, struct asked *asked, const struct launch_args *args, struct json_writer *w, struct failure *f);
+
+struct create_entry {
+	struct str prompt, title; /* absent: none */
+	struct target target;
+	int64_t runtime, interaction; /* -1: inherit */
+};
+
+/* All of them or none. */
+int command_create(struct tx *tx, struct asked *asked, const struct create_entry *entries, size_t count,
+	struct json_writer *w, struct failure *f);
+
+enum update_action { UPDATE_RENAME, UPDATE_REGENERATE_TITLE, UPDATE_LINK_PULL_REQUEST, UPDATE_UNLINK_PULL_REQUEST };
+extern const char *const update_action_names[];
+
+struct update_args {
+	struct str thread_id; /* absent: the caller's own */
+	enum update_action action;
+	struct str title;	   /* absent: not given */
+	struct str repository, url; /* of the pull request, the same */
+	int64_t number;
+};
+
+int command_update(struct tx *tx, struct asked *asked, const struct update_args *args, struct json_writer *w,
+	struct failure *f);
 int command_capabilities(struct tx *tx, struct asked *asked, struct json_writer *w, struct failure *f);
+
+/* ---- on a snapshot of a reader: they make no thread for a caller that has none ---- */
+
+struct list_args {
+	const int64_t *statuses; /* run_status, or THREAD_IS_IDLE */
+	size_t status_count;	 /* 0: all */
+	struct str title_part;
+	bool with_subagents;
+	int64_t cursor, limit;
+};
+
+int command_list(struct snapshot *s, struct asked *asked, const struct list_args *args, struct json_writer *w,
+	struct failure *f);
+
+struct read_args {
+	struct str thread_id;
+	bool is_activity; /* all items, not messages alone */
+	int64_t after, limit, run_limit, max_chars;
+};
+
+/* asked->handle: a task whose result was shown whole, and that is to be put on record as read. */
+int command_read(struct snapshot *s, struct asked *asked, const struct read_args *args, struct json_writer *w,
+	struct failure *f);
+int command_has_read(struct tx *tx, struct asked *asked, struct failure *f);
 
 #endif

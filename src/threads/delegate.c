@@ -5,16 +5,6 @@
 
 SQL(SQL_OPEN_TASKS, "SELECT count(*) FROM subagent WHERE thread_n = $1 AND origin = 1 AND delivery < 3 AND status < 3");
 
-static struct str title_of(struct arena *arena, struct str wanted, struct str text, size_t chars)
-{
-	struct str title = str_trim(wanted.n > 0 ? wanted : text);
-
-	if (wanted.n > 0 || utf8_count(title) <= chars)
-		return title;
-	title.n = utf8_offset(title, chars - 3);
-	return str_printf(arena, "%.*s...", STRF(title));
-}
-
 static int add_child(struct tx *tx, const struct delegation *in, struct thread_row *out, struct failure *f)
 {
 	struct arena *arena = tx->snapshot.arena;
@@ -24,7 +14,7 @@ static int add_child(struct tx *tx, const struct delegation *in, struct thread_r
 	*out = (struct thread_row){.id = IDENT(arena, "thread:delegated-task", in->command_id),
 		.project_n = parent->project_n,
 		.kind = THREAD_AGENT,
-		.title = title_of(arena, in->title, in->task, LIMIT_TASK_TITLE_CHARS),
+		.title = thread_title(arena, in->title, in->task, LIMIT_TASK_TITLE_CHARS),
 		.instance_id = in->instance_id,
 		.model = in->model,
 		.options = in->options,

@@ -40,8 +40,7 @@ static int message_add(struct tx *tx, const struct dispatch *in, int64_t run_n, 
 	return PUT(tx, message, out, in->thread_n, f);
 }
 
-/* The run stands in the queue until schedule() begins it, which may be at once. */
-static int run_add(struct tx *tx, const struct dispatch *in, struct thread_row *thread, struct dispatched *out,
+static int run_put(struct tx *tx, const struct dispatch *in, struct thread_row *thread, struct thread_run_row *out,
 	struct failure *f)
 {
 	struct thread_run_row run = {.thread_n = thread->n,
@@ -61,13 +60,35 @@ static int run_add(struct tx *tx, const struct dispatch *in, struct thread_row *
 	run.ordinal++;
 	run.queue_position++;
 	run.message_n = message.n;
-	*out = (struct dispatched){.run_n = run.n, .message_n = message.n};
-	if (PUT(tx, thread_run, &run, thread->n, f) != 0 || thread_touch(tx, thread, f) != 0)
+	*out = run;
+	return PUT(tx, thread_run, &run, thread->n, f) != 0 || thread_touch(tx, thread, f) != 0 ? -1 : 0;
+}
+
+/* The run stands in the queue until schedule() begins it, which may be at once. */
+static int run_add(struct tx *tx, const struct dispatch *in, struct thread_row *thread, struct dispatched *out,
+	struct failure *f)
+{
+	struct thread_run_row run;
+
+	if (run_put(tx, in, thread, &run, f) != 0)
 		return -1;
+	*out = (struct dispatched){.run_n = run.n, .message_n = run.message_n};
 	/* Whoever looks at the thread meanwhile sees what it is asked. */
 	if (run.status == RUN_PREPARING)
 		return run_show_message(tx, &run, INTENT_TURN_START, f);
 	return schedule(tx, f);
+}
+
+int run_begin_unasked(struct tx *tx, struct thread_row *thread, struct thread_run_row *out, struct failure *f)
+{
+	struct dispatch in = {.thread_n = thread->n,
+		.text = STR("The agent went on by itself: work in its background has ended."),
+		.created_by = BY_SYSTEM,
+		.source = FROM_SERVER};
+
+	if (run_put(tx, &in, thread, out, f) != 0 || run_start(tx, out, f) != 0)
+		return -1;
+	return effects_drop_run(tx, out->n, f);
 }
 
 int run_is_steerable(struct snapshot *s, const struct thread_run_row *run, struct failure *f)

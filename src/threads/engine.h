@@ -32,6 +32,9 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 /* Is any run not at its end: 1, 0, -1. */
 int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
+/* `wanted`, or else what `text` begins with, cut to so many characters. */
+struct str thread_title(struct arena *arena, struct str wanted, struct str text, size_t chars);
+
 /* Words of the ladders of modes, as callers use them. */
 extern const char *const runtime_mode_names[];
 extern const char *const interaction_mode_names[];
@@ -85,6 +88,8 @@ struct dispatched {
 
 /* A message to a thread: starts a run, waits in its queue, or goes into the run that is active (spec of steering). */
 int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched *out, struct failure *f);
+/* The agent works though nobody has told it to: a run for that, whose turn has begun already. */
+int run_begin_unasked(struct tx *tx, struct thread_row *thread, struct thread_run_row *out, struct failure *f);
 /* A steering message that no turn has taken is sent as one that waits; to a thread that takes none any more it is not. */
 int message_send_again(struct tx *tx, int64_t message_n, struct failure *f);
 /* The run can take a steering message now: 1, 0, -1. */

@@ -118,10 +118,27 @@ static int begin_turn(struct tx *tx, struct hearing *h, int64_t attempt_n, struc
 	return put_session(tx, h, SESSION_RUNNING, f);
 }
 
+/* A turn that no order began becomes a run of its own, so that what it does and says is seen, waited for and can be
+ * interrupted. When another run waits for its own turn, it stays part of the last one: a thread has one run at a time. */
+static int begin_unasked(struct tx *tx, struct hearing *h, struct failure *f)
+{
+	struct thread_run_row run;
+	int rc;
+
+	if (h->conversation.n == 0 || (h->turn.n != 0 && !work_is_terminal(h->turn.status)))
+		return 0;
+	rc = thread_blocking_run(&tx->snapshot, h->thread.n, &run, f);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	return run_begin_unasked(tx, &h->thread, &run, f) != 0 ? -1 : begin_turn(tx, h, run.attempt_n, f);
+}
+
 static int turn_started(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
 	struct node_row node;
 
+	if (event->is_unasked && begin_unasked(tx, h, f) != 0)
+		return -1;
 	if (h->turn.n == 0 || h->turn.status != WORK_PENDING)
 		return 0;
 	h->turn.status = WORK_RUNNING;
@@ -175,7 +192,8 @@ static int end_run(struct tx *tx, struct hearing *h, enum run_status status, str
 static int turn_ended(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
 	enum run_status status = h->is_lost ? RUN_CANCELLED : run_status_of(event->status);
-	struct str failure = status == RUN_FAILED ? failure_json(tx->snapshot.arena, &event->failure) : STR_NONE;
+	/* What is lost is nobody's failure, but why it is must be told all the same. */
+	struct str failure = status == RUN_FAILED || (h->is_lost && event->failure.message.n > 0) ? failure_json(tx->snapshot.arena, &event->failure) : STR_NONE;
 
 	if (h->turn.n == 0 || work_is_terminal(h->turn.status))
 		return 0;
@@ -206,7 +224,14 @@ static int fail_turn(struct tx *tx, struct hearing *h, const struct agent_failur
 	return turn_ended(tx, h, &event, f);
 }
 
-/* The session is of no use: neither for the turn that it has, nor for the run that waits for it. */
+/* It has done a turn already: its end says nothing about whether the program can work. */
+static bool has_worked(const struct hearing *h)
+{
+	return h->turn.n != 0 && work_is_terminal(h->turn.status) && h->turn.completed_at >= h->session.created_at;
+}
+
+/* The session is of no use: neither for the turn that it has, nor for the run that waits for it, unless another session can
+ * be hoped to do better. */
 static int broken(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)
 {
 	struct thread_run_row run;
@@ -217,6 +242,8 @@ static int broken(struct tx *tx, struct hearing *h, const struct agent_event *ev
 		return -1;
 	if (h->turn.n != 0 && !work_is_terminal(h->turn.status))
 		return fail_turn(tx, h, &event->failure, f);
+	if (has_worked(h))
+		return 0;
 	rc = thread_blocking_run(&tx->snapshot, h->thread.n, &run, f);
 	return rc == 1 ? run_end(tx, &run, RUN_FAILED, h->session.last_error, f) : rc;
 }

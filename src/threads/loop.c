@@ -183,8 +183,9 @@ static void on_wake(uv_async_t *wake)
 	}
 	if (is_stopping)
 		return;
-	/* First what starts agents. */
-	orders_look(threads);
+	/* First what starts agents. What runs have left is looked at to the last. */
+	if (!is_draining)
+		orders_look(threads);
 	background_look(threads);
 }
 
@@ -275,6 +276,7 @@ int threads_start(const struct threads_options *options, struct threads **out, s
 	threads->instances = options->instances;
 	threads->instance_count = options->instance_count;
 	threads->environment = options->environment;
+	threads->bounds = options->bounds;
 	threads->credentials = credentials_create();
 	pthread_mutex_init(&threads->lock, NULL);
 	pthread_cond_init(&threads->changed, NULL);
@@ -340,11 +342,14 @@ void threads_stop(struct threads *threads)
 	threads_free(threads);
 }
 
-void threads_drain(struct threads *threads, int64_t ms)
+void threads_drain(struct threads *threads)
 {
-	int64_t until = clock_mono_ms() + ms;
+	int64_t until;
 	bool is_empty = false;
 
+	if (threads == NULL || threads->bounds.drain == 0)
+		return;
+	until = clock_mono_ms() + threads->bounds.drain;
 	pthread_mutex_lock(&threads->lock);
 	threads->is_draining = true;
 	pthread_mutex_unlock(&threads->lock);

@@ -16,6 +16,7 @@ struct threads {
 	size_t instance_count;
 	const char *const *environment;
 	struct credentials *credentials;
+	struct agent_bounds bounds;
 
 	pthread_t thread;
 	uv_loop_t loop;
@@ -85,7 +86,10 @@ struct session {
 	int64_t offset;		/* behind the newest line that the agent heard */
 	int64_t confirmed, confirmed_stored;
 	int64_t interrupt_due;	/* monotonic ms, 0: none */
-	int64_t idle_since;	/* the same */
+	int64_t idle_since;	/* the same; as are these */
+	int64_t created_at, heard_at, turn_at;
+	const char *why; /* it was ended by us: cause of the end that its driver is told; NULL: not so */
+	bool starts_over; /* the last server died while it opened: its turn begins in another one */
 	bool is_host_ready, is_begun, is_opened, has_turn, has_exited, is_lost, has_heard_exit, is_ending, is_recovering;
 };
 
@@ -105,6 +109,8 @@ void session_advance(struct session *session);
 /* Its timers. */
 void session_tick(struct session *session, int64_t now);
 void session_end(struct session *session);
+/* The same, and its driver is told this cause of struct agent_exit. */
+void session_end_for(struct session *session, const char *why);
 extern const struct host_handlers session_handlers;
 
 /* ---- order.c ---- */

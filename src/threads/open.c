@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "threads/instructions.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -92,6 +93,7 @@ static struct agent_config config_of(const struct session *session, struct str r
 		.is_confined = session->row.runtime_mode == RUNTIME_READ_ONLY,
 		.model = session->row.model,
 		.mcp_url = mcp_url,
+		.instructions = mcp_url.n == 0 ? STR_NONE : STR(THREADS_INSTRUCTIONS),
 		.resume = resume};
 }
 
@@ -109,7 +111,7 @@ static int launch(struct session *session, struct arena *arena, struct failure *
 		.cwd = str_z(arena, session->row.cwd),
 		.secret = session->token,
 		.placeholder = STR(AGENT_SECRET),
-		.start_ms = LIMIT_AGENT_START_MS,
+		.start_ms = session->threads->bounds.start,
 		.line_bytes = LIMIT_AGENT_LINE_BYTES,
 		.is_read_only = place.is_confined};
 
@@ -316,30 +318,54 @@ static int load_agent(struct session *session, struct str driver_state, struct f
 	return session->agent->driver->load(session->agent, state, f);
 }
 
+/* An instance that is not configured any more is what its driver is without configuration, for as long as its agent takes
+ * to end. NULL: not even the driver is known. */
+static const struct provider_instance *instance_of(struct session *session, bool *is_gone)
+{
+	const struct provider_instance *instance = threads_instance(session->threads, session->row.instance_id);
+	struct provider_instance *made;
+
+	*is_gone = instance == NULL;
+	if (instance != NULL)
+		return instance;
+	made = ARENA_NEW(session->life, struct provider_instance);
+	made->id = str_dup(session->life, session->row.instance_id);
+	made->driver = driver_find(session->row.driver);
+	return made->driver == NULL ? NULL : made;
+}
+
 static void recover_one(struct threads *threads, struct snapshot *s, int64_t n, int64_t offset, struct str state,
 	struct failure *f)
 {
 	struct provider_session_row row;
 	struct hearing hearing;
-	const struct provider_instance *instance;
 	struct session *session;
+	bool is_gone;
 
 	if (NEED(s, provider_session, n, &row, f) != 0 || hearing_read(s, n, &hearing, f) != 0)
 		return;
-	instance = threads_instance(threads, row.instance_id);
-	if (instance == NULL) {
-		log_line(LOG_WARN, "threads", "an agent's provider is not configured any more", {"provider", LOG_STRV(row.instance_id)});
+	session = session_create(threads, &row, NULL);
+	session->instance = instance_of(session, &is_gone);
+	if (session->instance == NULL) {
+		log_line(LOG_ERROR, "threads", "an agent's driver is unknown", {"driver", LOG_STRV(row.driver)});
+		session_destroy(session);
 		return;
 	}
-	session = session_create(threads, &row, instance);
 	session->is_recovering = true;
 	threads->recovering++;
 	session->offset = offset;
 	session->is_opened = row.status != SESSION_STARTING && row.status != SESSION_ERROR;
+	/* Nobody knows any more what it was to be opened with, and it has been told nothing yet. */
+	session->starts_over = !session->is_opened;
 	session->has_turn = hearing.turn.n != 0 && !work_is_terminal(hearing.turn.status);
+	/* The bounds begin anew: how long nobody was there to listen is not the agent's fault. */
+	if (session->has_turn && hearing.run.interrupt_at != 0)
+		session->interrupt_due = session->created_at + threads->bounds.interrupt;
 	if (load_agent(session, state, f) != 0
 		|| host_connect(&threads->loop, session->directory, offset, &session_handlers, session, &session->host, f) != 0)
 		not_started(session, f);
+	else if (is_gone)
+		session_end(session);
 }
 
 int sessions_recover(struct threads *threads, struct failure *f)

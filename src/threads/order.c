@@ -115,7 +115,7 @@ static int interrupt_turn(struct giving *g)
 	if (!g->session->has_turn)
 		return 1;
 	give(g, &order);
-	g->session->interrupt_due = loop_now(g->session->threads) + LIMIT_INTERRUPT_MS;
+	g->session->interrupt_due = loop_now(g->session->threads) + g->session->threads->bounds.interrupt;
 	loop_due(g->session->threads, g->session->interrupt_due);
 	return 1;
 }

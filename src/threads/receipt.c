@@ -19,6 +19,11 @@ void command_name(struct command *command, struct arena *arena, const struct ask
 	};
 }
 
+void command_narrow(struct command *command, struct arena *arena, struct str thread_id, const char *action)
+{
+	command->id = str_printf(arena, "%.*s:%.*s", STRF(command->id), STRF(IDENT(arena, action, thread_id)));
+}
+
 int command_seen(struct tx *tx, struct command *command, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "threads/places.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -51,11 +52,13 @@ struct session *session_create(struct threads *threads, const struct provider_se
 		.row = *row,
 		.life = life};
 	session->row.id = str_dup(life, row->id);
+	session->row.driver = str_dup(life, row->driver);
+	session->row.instance_id = str_dup(life, row->instance_id);
 	session->row.cwd = str_dup(life, row->cwd);
 	session->row.model = str_dup(life, row->model);
 	session->row.options = str_dup(life, row->options);
 	session->directory = arena_printf(life, "%s/%lld", threads->directory, (long long)row->n);
-	session->idle_since = loop_now(threads);
+	session->idle_since = session->created_at = session->heard_at = session->turn_at = loop_now(threads);
 	threads->sessions = session;
 	count_sessions(threads, 1);
 	return session;
@@ -126,6 +129,12 @@ static void hear_lines(struct session *session)
 	struct str line;
 	int64_t end;
 
+	/* What it says after we have given it up does not change why it ends. */
+	if (session->starts_over || session->why != NULL) {
+		while (session->host != NULL && host_next_line(session->host, &line, &end) == 1)
+			host_consumed(session->host, end);
+		return;
+	}
 	if (session->saving != NULL && session->open != NULL && session->open->heard >= HEAR_BYTES)
 		return;
 	while (session->offset - start < HEAR_BYTES && session->host != NULL
@@ -138,6 +147,7 @@ static void hear_lines(struct session *session)
 		return;
 	batch->in.spool_offset = session->offset;
 	batch->heard += session->offset - start;
+	session->heard_at = loop_now(session->threads);
 	/* More may be there than one step takes. */
 	if (session->offset - start >= HEAR_BYTES)
 		threads_wake(session->threads);
@@ -150,7 +160,8 @@ static void hear_exit(struct session *session)
 	if (!session->has_exited || session->has_heard_exit)
 		return;
 	batch = open_batch(session);
-	session->agent->driver->exited(session->agent, &session->exit, &batch->out);
+	if (!session->starts_over)
+		session->agent->driver->exited(session->agent, &session->exit, &batch->out);
 	batch->in.is_over = true;
 	batch->in.is_lost = session->is_lost;
 	session->has_heard_exit = true;
@@ -160,7 +171,7 @@ static void begin(struct session *session)
 {
 	struct batch *batch;
 
-	if (session->is_begun || !session->is_host_ready || session->has_exited)
+	if (session->is_begun || !session->is_host_ready || session->has_exited || session->starts_over)
 		return;
 	batch = open_batch(session);
 	session->agent->driver->begin(session->agent, loop_now(session->threads), &batch->out);
@@ -215,6 +226,10 @@ static void follow_events(struct session *session, const struct batch *batch)
 		case EVENT_OPEN_FAILED:
 		case EVENT_BROKEN:
 			session_end(session);
+			break;
+		case EVENT_TURN_STARTED:
+			/* An unasked one too: whatever is ordered waits for its end. */
+			session->has_turn = true;
 			break;
 		case EVENT_TURN_ENDED:
 			session->has_turn = false;
@@ -337,8 +352,10 @@ static void saved(struct batch *batch)
 		return;
 	}
 	session->saving = NULL;
-	if (batch->in.begins_attempt_n != 0)
+	if (batch->in.begins_attempt_n != 0) {
 		session->has_turn = true;
+		session->turn_at = session->heard_at = loop_now(session->threads);
+	}
 	send_lines(session, batch);
 	follow_events(session, batch);
 	batch_destroy(batch);
@@ -367,18 +384,24 @@ static void take_order(struct session *session)
 	}
 }
 
+static bool gives_order(const struct session *session)
+{
+	return session->saving != NULL && session->saving->in.effect_n != 0;
+}
+
 void session_advance(struct session *session)
 {
 	int64_t now = loop_now(session->threads);
 
-	if (session->agent == NULL)
+	/* What is heard while an order is stored could not be unheard, should the order turn out to be called off. */
+	if (session->agent == NULL || gives_order(session))
 		return;
 	begin(session);
 	hear_lines(session);
 	hear_exit(session);
 	if (session->saving != NULL)
 		return;
-	if (session->open == NULL && !session->has_exited)
+	if (session->open == NULL && !session->has_exited && !session->starts_over)
 		take_order(session);
 	if (session->open == NULL)
 		return;
@@ -393,12 +416,64 @@ static void tick_driver(struct session *session, int64_t now)
 {
 	int64_t due = session->agent->driver->due(session->agent);
 
-	if (due == 0 || session->has_heard_exit)
+	if (due == 0 || session->has_heard_exit || session->starts_over || gives_order(session))
 		return;
 	if (due > now)
 		loop_due(session->threads, due);
 	else
 		session->agent->driver->tick(session->agent, now, &open_batch(session)->out);
+}
+
+SQL(SQL_ASKED, "SELECT n FROM runtime_request WHERE thread_n = $1 AND status = 0 LIMIT 1");
+
+/* Silent, and not because it waits for a person, or for what it has delegated. */
+static bool has_stalled(struct session *session, int64_t now)
+{
+	AUTO(arena_destroyp) struct arena *arena = arena_create();
+	struct snapshot s;
+	struct failure f;
+	int64_t n;
+	int rc;
+
+	if (now < session->heard_at + session->threads->bounds.stall)
+		return false;
+	if (places_is_lent(session->thread_n)) {
+		session->heard_at = now;
+		return false;
+	}
+	failure_init(&f, arena);
+	if (snapshot_begin(session->threads->store, arena, &s, &f) != 0)
+		return false;
+	rc = query_int(&s, &n, &f, SQL_ASKED, "i", session->thread_n);
+	snapshot_end(&s);
+	if (rc == 1)
+		session->heard_at = now;
+	return rc == 0;
+}
+
+/* A bound of the whole turn, 0: none. */
+static bool is_past(int64_t since, int64_t bound, int64_t now)
+{
+	return bound != 0 && now >= since + bound;
+}
+
+static void tick_bounds(struct session *session, int64_t now)
+{
+	const struct agent_bounds *bounds = &session->threads->bounds;
+
+	if (session->is_ending || session->has_exited)
+		return;
+	if (session->interrupt_due != 0 && now >= session->interrupt_due)
+		session_end(session);
+	else if (!session->is_opened && is_past(session->created_at, bounds->start, now))
+		session_end_for(session, "start_timeout");
+	else if (session->has_turn && is_past(session->turn_at, bounds->turn, now))
+		session_end_for(session, "deadline");
+	else if (session->has_turn && bounds->stall != 0 && has_stalled(session, now))
+		session_end_for(session, "stalled");
+	else if (session->is_opened && !session->has_turn && session->saving == NULL && session->open == NULL
+		&& now >= session->idle_since + bounds->idle)
+		session_end(session);
 }
 
 void session_tick(struct session *session, int64_t now)
@@ -412,13 +487,7 @@ void session_tick(struct session *session, int64_t now)
 		batch_submit(saving, run_ingest, &saving->in, saved);
 		return;
 	}
-	if (session->interrupt_due != 0 && now >= session->interrupt_due) {
-		session->interrupt_due = 0;
-		session_end(session);
-	}
-	if (session->is_opened && !session->has_turn && session->saving == NULL && session->open == NULL
-		&& now >= session->idle_since + LIMIT_SESSION_IDLE_MS)
-		session_end(session);
+	tick_bounds(session, now);
 	tick_driver(session, now);
 	session_advance(session);
 }
@@ -429,6 +498,16 @@ void session_end(struct session *session)
 		return;
 	session->is_ending = true;
 	host_end(session->host);
+}
+
+void session_end_for(struct session *session, const char *why)
+{
+	if (session->is_ending || session->host == NULL || session->has_exited)
+		return;
+	log_line(LOG_WARN, "threads", "an agent takes too long", {"session", LOG_STRV(session->row.id)},
+		{"cause", LOG_TEXT(why)});
+	session->why = why;
+	session_end(session);
 }
 
 /* ---- its host ---- */
@@ -467,7 +546,9 @@ static void on_ready(struct host *host, void *context, const struct host_state *
 		credential_grant(session->threads->credentials, state->secret, &scope);
 	}
 	failure_init(&f, arena);
-	if (!state->has_exited && repeat_lines(session, state->confirmed, &f) != 0)
+	if (session->starts_over)
+		session_end(session);
+	else if (!state->has_exited && repeat_lines(session, state->confirmed, &f) != 0)
 		log_line(LOG_WARN, "threads", "an agent could not be told again", {"session", LOG_STRV(session->row.id)});
 	leave_recovery(session);
 	session_advance(session);
@@ -490,6 +571,7 @@ static void on_confirmed(struct host *host, void *context, int64_t seq)
 static void on_exited(struct host *host, void *context, const struct host_exit *exit)
 {
 	struct session *session = context;
+	bool is_ours = session->why != NULL && strcmp(exit->cause, "ended") == 0;
 
 	(void)host;
 	log_line(LOG_INFO, "threads", "an agent has ended", {"session", LOG_STRV(session->row.id)},
@@ -499,7 +581,7 @@ static void on_exited(struct host *host, void *context, const struct host_exit *
 	session->exit = (struct agent_exit){.code = exit->code,
 		.signal = exit->signal,
 		.is_stdout_only = strcmp(exit->cause, "stdout_closed") == 0,
-		.cause = str_dup(session->life, str_of(exit->cause)),
+		.cause = str_dup(session->life, str_of(is_ours ? session->why : exit->cause)),
 		.stderr_tail = str_dup(session->life, exit->stderr_tail)};
 	session_advance(session);
 }

@@ -66,7 +66,7 @@ int task_status_word(struct snapshot *s, const struct subagent_row *task, const 
 	return look(&l, f) != 0 ? -1 : word(&l, out, f);
 }
 
-static void text_or_null(struct json_writer *w, const char *key, struct str text)
+void text_or_null(struct json_writer *w, const char *key, struct str text)
 {
 	if (text.p == NULL) {
 		jw_key(w, key);

@@ -62,12 +62,11 @@ static int find_or_delegate(struct tx *tx, struct asked *asked, const struct ask
 	return rc;
 }
 
-/* A result that was told need not be delivered. */
-static int acknowledge(struct tx *tx, const struct asking *asking, const struct subagent_row *task, struct failure *f)
+int task_acknowledge(struct tx *tx, const struct asking *asking, int64_t task_n, struct failure *f)
 {
 	bool is_own = asking->asker->thread_n == 0 || str_eq(asking->run.instance_id, asking->asker->instance_id);
 
-	return delivery_acknowledge(tx, task->n, is_own ? asking->run.n : 0, f);
+	return delivery_acknowledge(tx, task_n, is_own ? asking->run.n : 0, f);
 }
 
 /* Whoever waited no longer is to be told when it ends. */
@@ -87,7 +86,7 @@ static int answer_task(struct tx *tx, const struct asking *asking, const struct 
 
 	if (task_write(&tx->snapshot, task, timed_out, w, &is_over, f) != 0)
 		return -1;
-	return is_over ? acknowledge(tx, asking, task, f) : 0;
+	return is_over ? task_acknowledge(tx, asking, task->n, f) : 0;
 }
 
 int command_delegate(struct tx *tx, struct asked *asked, const struct delegate_args *args, struct json_writer *w,

@@ -75,3 +75,13 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 	*out = project.workspace_root;
 	return 0;
 }
+
+struct str thread_title(struct arena *arena, struct str wanted, struct str text, size_t chars)
+{
+	struct str title = str_trim(wanted.n > 0 ? wanted : text);
+
+	if (wanted.n > 0 || utf8_count(title) <= chars)
+		return title;
+	title.n = utf8_offset(title, chars - 3);
+	return str_printf(arena, "%.*s...", STRF(title));
+}

@@ -3,16 +3,6 @@
 
 #include "base/id.h"
 
-static void null_or(struct json_writer *w, const char *key, struct str text)
-{
-	if (text.p == NULL) {
-		jw_key(w, key);
-		jw_null(w);
-	} else {
-		jw_kstr(w, key, text);
-	}
-}
-
 /* ---- sending ---- */
 
 static int dispatch_mode_of(struct tx *tx, const struct thread_row *thread, enum send_mode mode, enum dispatch_mode *out,
@@ -172,7 +162,7 @@ int command_wait(struct tx *tx, struct asked *asked, struct str thread_id, struc
 		return 1;
 	}
 	jw_kstr(w, "threadId", thread.id);
-	null_or(w, "runId", run.n == 0 ? STR_NONE : ident_run(tx->snapshot.arena, thread.id, run.ordinal));
+	text_or_null(w, "runId", run.n == 0 ? STR_NONE : ident_run(tx->snapshot.arena, thread.id, run.ordinal));
 	jw_ktext(w, "status", run.n == 0 ? "idle" : run_status_name(run.status));
 	jw_kbool(w, "timedOut", run.n != 0 && !run_is_terminal(run.status));
 	return 0;
@@ -184,7 +174,7 @@ static int answer_interrupt(struct tx *tx, const struct thread_row *thread, cons
 	const char *status, struct json_writer *w)
 {
 	jw_kstr(w, "threadId", thread->id);
-	null_or(w, "runId", run->n == 0 ? STR_NONE : ident_run(tx->snapshot.arena, thread->id, run->ordinal));
+	text_or_null(w, "runId", run->n == 0 ? STR_NONE : ident_run(tx->snapshot.arena, thread->id, run->ordinal));
 	jw_ktext(w, "status", status);
 	return 0;
 }

@@ -11,6 +11,11 @@
 
 struct threads;
 
+/* How long agents may take, in ms; 0: no limit (idle: none at all, drain: they are not ended). */
+struct agent_bounds {
+	int64_t start, stall, turn, interrupt, idle, drain;
+};
+
 struct threads_options {
 	struct store *store;
 	const char *directory; /* of the attempt hosts: made 0700 when it is missing */
@@ -19,6 +24,7 @@ struct threads_options {
 	size_t instance_count;
 	const char *const *environment; /* NAME=value of the server, NULL at the end */
 	int64_t runs, runs_per_project, runs_per_batch; /* at once; 0: no limit */
+	struct agent_bounds bounds;
 };
 
 /* Finds the agents that outlived the last server and goes on with them; returns when each has answered or is known to
@@ -30,8 +36,8 @@ void threads_serve(struct threads *threads, struct str mcp_url);
 void threads_wake(struct threads *threads);
 /* The agents go on without us. Accepts NULL. */
 void threads_stop(struct threads *threads);
-/* Ends every agent in an orderly way first, for at most so long. */
-void threads_drain(struct threads *threads, int64_t ms);
+/* Before threads_stop: ends every agent in an orderly way, for as long as the bounds say. */
+void threads_drain(struct threads *threads);
 
 const struct provider_instance *threads_instance(const struct threads *threads, struct str id);
 const struct provider_instance *threads_instances(const struct threads *threads, size_t *out_count);

@@ -53,6 +53,19 @@ bool waiter_remove(struct waiter *waiter)
 	return was_up;
 }
 
+bool waiter_cancel(struct waiter *waiter)
+{
+	bool is_out = false;
+
+	pthread_mutex_lock(&up.lock);
+	if (waiter->is_armed)
+		is_out = take_out(waiter);
+	if (!is_out)
+		waiter->deadline = 0;
+	pthread_mutex_unlock(&up.lock);
+	return is_out;
+}
+
 void waiters_expire(void)
 {
 	pthread_mutex_lock(&up.lock);

@@ -31,6 +31,9 @@ void waiter_add(struct waiter *waiter);
 void waiter_arm(struct threads *threads, struct waiter *waiter);
 /* The caller has gone: true when it was still up, and is not any more. Any thread. */
 bool waiter_remove(struct waiter *waiter);
+/* The caller has given up: true as above, if it could have been woken. Otherwise its change is being made, and the wait that
+ * follows it is over at once. Any thread. */
+bool waiter_cancel(struct waiter *waiter);
 /* The server stops: everybody is woken as if the time were up. Any thread. */
 void waiters_expire(void);
 /* A row of this thread is being changed: on the writer thread. */

@@ -80,7 +80,7 @@ static int blocked(struct snapshot *s, struct call *call, const void *args, stru
 	return dep_blocked(s, call, args, out, f);
 }
 
-#define EVERYBODY (PROFILE_FULL | PROFILE_KNOWLEDGE | PROFILE_DIRECTOR)
+#define EVERYBODY (PROFILE_WORK | PROFILE_KNOWLEDGE | PROFILE_DIRECTOR)
 
 static const struct operation selects[] = {
 	{

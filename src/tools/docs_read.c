@@ -90,7 +90,7 @@ static int versions(struct snapshot *s, struct call *call, const void *args, str
 	return doc_versions(s, call, args, out, f);
 }
 
-#define READERS (PROFILE_FULL | PROFILE_KNOWLEDGE)
+#define READERS (PROFILE_WORK | PROFILE_KNOWLEDGE)
 
 static const struct operation selects[] = {
 	{

@@ -58,7 +58,7 @@ static int erase(struct tx *tx, struct call *call, const void *args, struct json
 	return doc_delete(tx, call, args, out, f);
 }
 
-#define WRITERS (PROFILE_FULL | PROFILE_KNOWLEDGE)
+#define WRITERS (PROFILE_WORK | PROFILE_KNOWLEDGE)
 
 static const struct operation ops[] = {
 	{

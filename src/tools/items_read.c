@@ -225,7 +225,7 @@ static int history_check(const void *args, struct str path, struct failure *f)
 	return excludes(in->ancestor.set, in->root.set, path, "ancestorId", "rootId", f);
 }
 
-#define PROFILES_ALL (PROFILE_FULL | PROFILE_KNOWLEDGE | PROFILE_DIRECTOR)
+#define PROFILES_ALL (PROFILE_WORK | PROFILE_KNOWLEDGE | PROFILE_DIRECTOR)
 
 static const struct operation selects[] = {
 	{
@@ -286,7 +286,7 @@ static const struct operation selects[] = {
 		.summary = "Resume a session: what is active, blocked, stalled, ready to close, and held.",
 		.fields = context_fields,
 		.args_size = sizeof(struct context_args),
-		.profiles = PROFILE_FULL | PROFILE_DIRECTOR,
+		.profiles = PROFILE_WORK | PROFILE_DIRECTOR,
 		.capability = CAP_READ,
 		.read = context,
 		.check = context_check,
@@ -299,7 +299,7 @@ static const struct operation selects[] = {
 		.summary = "Whether a trigger would pass, and everything that stands against it.",
 		.fields = gate_fields,
 		.args_size = sizeof(struct gate_args),
-		.profiles = PROFILE_FULL | PROFILE_DIRECTOR,
+		.profiles = PROFILE_WORK | PROFILE_DIRECTOR,
 		.capability = CAP_READ,
 		.read = gate,
 		.returns = "{itemId,role,trigger,canAdvance,targetRole?,blockedBy?,missing?,missingBySeat?,violations?,"
@@ -313,7 +313,7 @@ static const struct operation selects[] = {
 		.summary = "What to work on, without claiming it.",
 		.fields = next_fields,
 		.args_size = sizeof(struct next_args),
-		.profiles = PROFILE_FULL | PROFILE_DIRECTOR,
+		.profiles = PROFILE_WORK | PROFILE_DIRECTOR,
 		.capability = CAP_READ,
 		.read = next,
 		.returns = "{items,none?:{reason,excluded?,retryAfterMs?}}",

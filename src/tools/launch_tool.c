@@ -130,6 +130,7 @@ static const struct plain plain_launch = {
 		  ",\"modelSelection\":{\"type\":\"object\"},\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_OR_NULL
 		  "},\"required\":[\"threadId\",\"projectId\",\"modelSelection\"]}",
 	.run = run_launch,
+	.example = "{\"title\":\"Split parser\",\"message\":\"Move the lexer to its own file.\",\"workspaceStrategy\":{\"type\":\"worktree\",\"baseRef\":\"main\"}}",
 	.wait_ms = launch_wait_ms,
 	.is_open_world = true,
 };

@@ -3,6 +3,7 @@
 #include "tools/plain.h"
 
 #include "base/limits.h"
+#include "threads/instructions.h"
 
 static void write_operation(const struct operation *operation, struct json_writer *w)
 {
@@ -257,6 +258,19 @@ void tool_write_listing(const struct tool *tool, enum profile profile, struct js
 	jw_object_end(w);
 }
 
+#define WORK_INSTRUCTIONS \
+	"dais keeps the work of this project as a graph of items that a server guards. An item moves " \
+	"queue -> work -> review -> terminal by the tool advance; the server refuses a step while a required " \
+	"note is missing or a blocker is unfinished and names what is missing. " \
+	"1. Resume with items_read {\"select\":\"context\"}; find work with items_read {\"select\":\"next\"} or " \
+	"claim it with advance {\"ops\":[{\"op\":\"claim\",\"selector\":{}}]}. " \
+	"2. Before a step ask items_read {\"select\":\"gate\",\"itemId\":...}: it lists every missing note. " \
+	"3. Write notes with notes_write, then advance {\"ops\":[{\"op\":\"transition\",\"itemId\":...," \
+	"\"trigger\":\"start\"}]}. Finishing the last child closes its parent and unblocks what waited. " \
+	"4. Ids may be shortened to 8 or more leading hex digits. Pass expectedVersion to detect changes by " \
+	"others and idempotencyKey to repeat a call safely. " \
+	"Every tool explains itself with {\"describe\":true}; an error says in fix what to do next."
+
 struct str tools_instructions(enum profile profile)
 {
 	if (profile == PROFILE_DIRECTOR)
@@ -264,15 +278,9 @@ struct str tools_instructions(enum profile profile)
 			   "director's profile: read items and dependencies with items_read and deps_read; run, decide and "
 			   "report with report. Start with report {\"select\":\"board\"} or items_read "
 			   "{\"select\":\"overview\"}. Every tool explains itself with {\"describe\":true}.");
-	return STR("dais keeps the work of this project as a graph of items that a server guards. An item moves "
-		   "queue -> work -> review -> terminal by the tool advance; the server refuses a step while a required "
-		   "note is missing or a blocker is unfinished and names what is missing. "
-		   "1. Resume with items_read {\"select\":\"context\"}; find work with items_read {\"select\":\"next\"} or "
-		   "claim it with advance {\"ops\":[{\"op\":\"claim\",\"selector\":{}}]}. "
-		   "2. Before a step ask items_read {\"select\":\"gate\",\"itemId\":...}: it lists every missing note. "
-		   "3. Write notes with notes_write, then advance {\"ops\":[{\"op\":\"transition\",\"itemId\":...,"
-		   "\"trigger\":\"start\"}]}. Finishing the last child closes its parent and unblocks what waited. "
-		   "4. Ids may be shortened to 8 or more leading hex digits. Pass expectedVersion to detect changes by "
-		   "others and idempotencyKey to repeat a call safely. "
-		   "Every tool explains itself with {\"describe\":true}; an error says in fix what to do next.");
+	if (profile == PROFILE_THREADS)
+		return STR(THREADS_INSTRUCTIONS);
+	if (profile == PROFILE_FULL)
+		return STR(WORK_INSTRUCTIONS " " THREADS_INSTRUCTIONS);
+	return STR(WORK_INSTRUCTIONS);
 }

@@ -17,11 +17,15 @@ struct plain_frame {
 	struct asked asked;
 	struct str answer; /* members */
 	struct store_job job;
+	struct store_read read;
 	struct waiter waiter;
 	bool has_to_wait, is_lent;
 };
 
 static const char *const common[] = {"_meta", NULL};
+
+const enum failure_code plain_errors[PLAIN_ERRORS_COUNT] = {
+	FAIL_CAPABILITY_DENIED, FAIL_INVALID_REQUEST, FAIL_ORCHESTRATION_ERROR};
 
 /* ---- answering ---- */
 
@@ -121,6 +125,8 @@ static int run(struct tx *tx, void *arg, struct failure *f)
 	struct buf out;
 	int rc;
 
+	if (frame->plain->has_read != NULL)
+		return frame->plain->has_read(tx, &frame->asked, f);
 	buf_init(&out, frame->request->arena, SIZE_MAX);
 	json_writer_init(&w, &out);
 	rc = frame->plain->run(tx, &frame->asked, frame->args, &w, f);
@@ -166,6 +172,45 @@ static void submit(struct plain_frame *frame)
 		refuse(frame, f);
 }
 
+/* ---- reading ---- */
+
+static void read_on_reader(struct snapshot *s, void *arg)
+{
+	struct plain_frame *frame = arg;
+	struct json_writer w;
+	struct failure f;
+	struct buf out;
+
+	failure_init(&f, frame->request->arena);
+	buf_init(&out, frame->request->arena, SIZE_MAX);
+	json_writer_init(&w, &out);
+	if (frame->plain->read(s, &frame->asked, frame->args, &w, &f) != 0) {
+		refuse(frame, &f);
+		return;
+	}
+	frame->answer = buf_str(&out);
+	if (frame->asked.handle != 0)
+		submit(frame);
+	else
+		answer(frame);
+}
+
+static void read_refused(void *arg, struct failure *f)
+{
+	refuse(arg, f);
+}
+
+static void submit_read(struct plain_frame *frame)
+{
+	struct failure *f = ARENA_NEW(frame->request->arena, struct failure);
+
+	failure_init(f, frame->request->arena);
+	frame->read = (struct store_read){
+		.run = read_on_reader, .refuse = read_refused, .arg = frame, .arena = frame->request->arena};
+	if (store_read_submit(frame->tools->store, &frame->read, f) != 0)
+		refuse(frame, f);
+}
+
 static void woken(struct waiter *waiter, enum wait_reason reason)
 {
 	struct plain_frame *frame = (struct plain_frame *)(void *)((char *)waiter - offsetof(struct plain_frame, waiter));
@@ -188,14 +233,15 @@ void tools_cancel(struct tool_call *request)
 	struct plain_frame *frame = request->waiting;
 	struct failure f;
 
-	if (frame == NULL || !waiter_remove(&frame->waiter))
+	/* While its change is being stored, what it has in memory is needed: it answers right after that. */
+	if (frame == NULL || !waiter_cancel(&frame->waiter))
 		return;
 	failure_init(&f, request->arena);
 	(void)fail(&f, FAIL_ORCHESTRATION_ERROR, "The caller gave the call up; what it waited for goes on.");
 	refuse(frame, &f);
 }
 
-/* ---- reading ---- */
+/* ---- what was asked ---- */
 
 /* What repetitions of a call must have in common: not how long they wait, nor what is only said twice. */
 static struct str fingerprint(struct arena *arena, const json_t *args)
@@ -265,7 +311,10 @@ void plain_call(struct tools *tools, struct tool_call *request)
 		return;
 	}
 	set_deadline(frame);
-	submit(frame);
+	if (frame->plain->read != NULL)
+		submit_read(frame);
+	else
+		submit(frame);
 }
 
 /* ---- tools/list ---- */

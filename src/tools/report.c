@@ -133,7 +133,7 @@ static int decide(struct tx *tx, struct call *call, const void *args, struct jso
 	return report_decide(tx, call, args, out, f);
 }
 
-#define DIRECTORS (PROFILE_FULL | PROFILE_DIRECTOR)
+#define DIRECTORS (PROFILE_WORK | PROFILE_DIRECTOR)
 
 static const struct operation selects[] = {
 	{

@@ -18,6 +18,10 @@ const struct tool *const tool_table[] = {
 	&tool_delegate_task,
 	&tool_task_status,
 	&tool_task_cancel,
+	&tool_create_threads,
+	&tool_thread_list,
+	&tool_thread_read,
+	&tool_thread_update,
 	&tool_thread_send,
 	&tool_thread_wait,
 	&tool_thread_interrupt,
@@ -36,7 +40,7 @@ const struct tool *tool_find(struct str name)
 bool tool_in_profile(const struct tool *tool, enum profile profile)
 {
 	if (tool->plain != NULL)
-		return profile == PROFILE_FULL || profile == PROFILE_THREADS;
+		return ((unsigned)profile & PROFILE_THREADS) != 0;
 	for (size_t i = 0; i < tool->select_count; i++)
 		if ((tool->selects[i].profiles & (unsigned)profile) != 0)
 			return true;

@@ -72,6 +72,7 @@ static const struct plain plain_capabilities = {
 		  ",\"providers\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"features\":{\"type\":\"object\"}},"
 		  "\"required\":[\"parentThreadId\",\"providers\",\"features\"]}",
 	.run = run_capabilities,
+	.example = "{}",
 	.is_read_only = true,
 };
 
@@ -165,6 +166,10 @@ static const struct plain plain_delegate = {
 	.args_size = sizeof(struct delegate_arg),
 	.output = TASK_SCHEMA,
 	.run = run_delegate,
+	ERRORS(FAIL_PARENT_NOT_ACTIVE, FAIL_PROVIDER_UNAVAILABLE, FAIL_MODEL_UNAVAILABLE, FAIL_RUNTIME_MODE_ESCALATION_DENIED,
+		FAIL_INTERACTION_MODE_ESCALATION_DENIED),
+	.example = "{\"task\":\"Check src/ring.c for lost wake-ups; list each with file and line.\",\"role\":\"review\","
+		   "\"mode\":\"wait\",\"timeoutMs\":50000,\"clientRequestId\":\"ring-review-1\"}",
 	.wait_ms = delegate_wait_ms,
 	.is_open_world = true,
 };
@@ -200,6 +205,8 @@ static const struct plain plain_status = {
 	.args_size = sizeof(struct task_arg),
 	.output = TASK_SCHEMA,
 	.run = run_status,
+	ERRORS(FAIL_TASK_NOT_FOUND),
+	.example = "{\"taskId\":\"node:delegated-task:command%3Amcp%3A9be04d12aa70c3f1%3Adelegate-task%3Aring-review-1\"}",
 	.is_idempotent = true,
 };
 
@@ -233,6 +240,8 @@ static const struct plain plain_cancel = {
 	.args_size = sizeof(struct task_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"taskId\":" TEXT_TYPE ",\"status\":" TEXT_TYPE "},\"required\":[\"taskId\",\"status\"]}",
 	.run = run_cancel,
+	ERRORS(FAIL_TASK_NOT_FOUND, FAIL_TASK_NOT_CANCELLABLE),
+	.example = "{\"taskId\":\"node:delegated-task:command%3Amcp%3A9be04d12aa70c3f1%3Adelegate-task%3Aport\",\"reason\":\"Superseded\"}",
 	.is_destructive = true,
 };
 

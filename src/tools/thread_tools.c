@@ -45,6 +45,10 @@ static const struct plain plain_send = {
 		  ",\"status\":" TEXT_TYPE ",\"delivery\":{\"type\":\"string\",\"enum\":[\"started\",\"queued\",\"steered\","
 		  "\"restarted\"]}},\"required\":[\"threadId\",\"messageId\",\"runId\",\"status\",\"delivery\"]}",
 	.run = run_send,
+	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_THREAD_NOT_SENDABLE, FAIL_RUNTIME_MODE_ESCALATION_DENIED,
+		FAIL_INTERACTION_MODE_ESCALATION_DENIED),
+	.example = "{\"threadId\":\"thread:mcp:9be04d12aa70c3f1:wave-1:1\",\"message\":\"Start with chapter 3.\","
+		   "\"clientRequestId\":\"go-3\"}",
 	.is_open_world = true,
 };
 
@@ -82,6 +86,8 @@ static const struct plain plain_wait = {
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_TYPE
 		  ",\"timedOut\":" BOOL_TYPE "},\"required\":[\"threadId\",\"status\",\"timedOut\"]}",
 	.run = run_wait,
+	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_RUN_NOT_FOUND),
+	.example = "{\"threadId\":\"thread:mcp:9be04d12aa70c3f1:wave-1:0\",\"timeoutMs\":45000}",
 	.wait_ms = wait_wait_ms,
 	.is_read_only = true,
 };
@@ -118,6 +124,8 @@ static const struct plain plain_interrupt = {
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_TYPE
 		  "},\"required\":[\"threadId\",\"status\"]}",
 	.run = run_interrupting,
+	ERRORS(FAIL_THREAD_NOT_FOUND, FAIL_RUN_NOT_FOUND, FAIL_THREAD_NOT_INTERRUPTIBLE),
+	.example = "{\"threadId\":\"thread:mcp:9be04d12aa70c3f1:wave-1:0\",\"reason\":\"Wrong branch\"}",
 	.is_destructive = true,
 };
 

@@ -245,7 +245,7 @@ OVERVIEW = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name"
 
 def test_a_profile_that_does_not_exist_is_refused_at_once(dais):
     code, answers, said = relayed(dais, OVERVIEW, MCP_TOOL_PROFILE="everything")
-    assert code == 64 and answers == [] and "full, knowledge or director" in said
+    assert code == 64 and answers == [] and "full, work, threads, knowledge or director" in said
 
 
 def test_a_seat_token_that_is_not_valid_is_an_answer_and_no_storm(dais):

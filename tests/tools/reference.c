@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/settings.h"
 #include "store/store.h"
-#include "tools/tool.h"
+#include "tools/plain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -172,12 +172,30 @@ static void print_operation(const char *kind, const struct operation *operation)
 		printf("\n```json\n%s\n```\n", operation->example);
 }
 
+/* One operation without select or op: its arguments are those of the tool. */
+static void print_plain(const struct plain *plain)
+{
+	printf("\nNeeds: `%s`.\n\n", capability_name(CAP_ORCHESTRATION));
+	if (plain->fields[0].name != NULL) {
+		puts("| parameter | type | required | default | meaning |");
+		puts("|---|---|---|---|---|");
+		print_fields(plain->fields, "");
+	}
+	for (size_t i = 0; i < PLAIN_ERRORS_COUNT; i++)
+		printf("%s`%s`", i == 0 ? "\nErrors: " : ", ", failure_info(plain_errors[i])->wire);
+	for (size_t i = 0; i < plain->error_count; i++)
+		printf(", `%s`", failure_info(plain->errors[i])->wire);
+	printf(".\n\n```json\n%s\n```\n", plain->example);
+}
+
 static void print_tools(void)
 {
 	for (size_t i = 0; i < tool_count; i++) {
 		const struct tool *tool = tool_table[i];
 
 		printf("%s## %s\n\n%s\n", i == 0 ? "" : "\n", tool->name, tool->description);
+		if (tool->plain != NULL)
+			print_plain(tool->plain);
 		for (size_t k = 0; k < tool->select_count; k++)
 			print_operation("select", &tool->selects[k]);
 		for (size_t k = 0; k < tool->op_count; k++)

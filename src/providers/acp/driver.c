@@ -264,6 +264,7 @@ static const struct exit_cause exit_causes[] = {
 	{"deadline", CODE_timeout},
 	{"line_too_long", CODE_protocol_violation},
 	{"spawn_failed", CODE_spawn_failed},
+	{"stalled", CODE_stalled},
 	{"start_timeout", CODE_start_timeout},
 };
 

@@ -16,7 +16,8 @@
 
 static const struct acp_profile profiles[] = {
 	{.name = "generic", .kind = "acp", .modes = COMMON_MODES},
-	{.name = "script", .kind = "script", .modes = COMMON_MODES, .steering = STEER_NONE},
+	/* What it is told apart from the prompt leaves the prompt to the scenario. */
+	{.name = "script", .kind = "script", .modes = COMMON_MODES, .steering = STEER_NONE, .has_rules = true},
 	{
 		.name = "grok",
 		.kind = "grok",

@@ -215,6 +215,7 @@ static const struct {
 	{"line_too_long", CODE_protocol_violation, "the program wrote a line that is too long"},
 	{"lost", CODE_connection_lost, "nobody knows how the program ended"},
 	{"spawn_failed", CODE_spawn_failed, "the program could not be started"},
+	{"stalled", CODE_stalled, "the program was silent for too long in the middle of its turn"},
 	{"start_timeout", CODE_start_timeout, "the program wrote nothing"},
 	{"stdout_closed", CODE_stdout_closed, "the program closed its output"},
 };

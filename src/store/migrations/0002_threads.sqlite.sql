@@ -212,6 +212,8 @@ CREATE TABLE turn_item (
 ) STRICT;
 CREATE INDEX turn_item_native ON turn_item (thread_n, native_key) WHERE native_key IS NOT NULL;
 CREATE INDEX turn_item_open ON turn_item (run_n) WHERE status < 3;
+-- A reading of messages alone passes over all the activity between them.
+CREATE INDEX turn_item_message ON turn_item (thread_n, ordinal) WHERE type IN (0, 1, 3);
 CREATE INDEX turn_item_answer ON turn_item (run_n, attempt_n, updated_at, ordinal) WHERE type = 1;
 -- What was streamed of an item that is not whole yet: appended, never rewritten.
 CREATE TABLE item_chunk (

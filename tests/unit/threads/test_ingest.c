@@ -358,11 +358,75 @@ static void lines_wait_until_the_host_has_them(void **state)
 	assert_int_equal(count(st, "SELECT max(seq) FROM session_line"), 3);
 }
 
+/* ---- turns that nobody ordered ---- */
+
+static struct agent_out *unasked(struct stage *st)
+{
+	struct agent_out *out = hear(st);
+
+	agent_out_event(out, EVENT_TURN_STARTED)->is_unasked = true;
+	return out;
+}
+
+static void a_turn_that_nobody_ordered_is_a_run_of_its_own(void **state)
+{
+	struct stage *st = *state;
+	int64_t thread = make_thread(st);
+	int64_t run = say(st, thread, "go");
+	struct agent_out *out;
+
+	work(st, run, "it runs in the background");
+	out = unasked(st);
+	add_text(out, "later", "it is done");
+	tell(st, session_of(st, thread), out);
+	assert_int_not_equal(blocking(st, thread), 0);
+	assert_int_not_equal(blocking(st, thread), run);
+	assert_int_equal(effect_of(st, blocking(st, thread), EFFECT_START_TURN), 0);
+	assert_int_equal(message_row(st, run_row(st, blocking(st, thread)).message_n).created_by, BY_SYSTEM);
+	finish(st, blocking(st, thread), AGENT_COMPLETED, NULL);
+	assert_run(st, latest(st, thread), RUN_COMPLETED);
+	assert_int_equal(count(st, "SELECT count(*) FROM turn_item WHERE type = 1 AND run_n = %d", (int)latest(st, thread)), 1);
+}
+
+static void it_makes_no_second_run_beside_one_that_waits(void **state)
+{
+	struct stage *st = *state;
+	int64_t thread = make_thread(st);
+	int64_t next;
+
+	work(st, say(st, thread, "go"), "it runs in the background");
+	next = say(st, thread, "and now");
+	tell(st, session_of(st, thread), unasked(st));
+	assert_int_equal(blocking(st, thread), next);
+	finish(st, next, AGENT_COMPLETED, NULL);
+	assert_run(st, next, RUN_STARTING);
+	work(st, next, "well");
+	assert_run(st, next, RUN_COMPLETED);
+}
+
+static void a_run_that_waits_does_not_fail_with_a_session_that_worked(void **state)
+{
+	struct stage *st = *state;
+	int64_t thread = make_thread(st);
+	struct agent_out *out = hear(st);
+	int64_t next;
+
+	work(st, say(st, thread, "go"), "done");
+	next = say(st, thread, "and now");
+	agent_out_event(out, EVENT_BROKEN)->failure = (struct agent_failure){.message = STR("gone"), .is_retryable = YES_YES};
+	tell(st, session_of(st, thread), out);
+	assert_run(st, next, RUN_STARTING);
+	assert_int_not_equal(effect_of(st, next, EFFECT_START_TURN), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stage_up, stage_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_turn_that_nobody_ordered_is_a_run_of_its_own),
+		TEST(it_makes_no_second_run_beside_one_that_waits),
+		TEST(a_run_that_waits_does_not_fail_with_a_session_that_worked),
 		TEST(a_text_grows_in_pieces_and_is_whole_at_its_end),
 		TEST(a_piece_of_text_is_an_event_of_its_own_size),
 		TEST(a_text_of_an_interrupted_run_is_kept),
