@@ -334,11 +334,22 @@ static int open_http(struct server *server, struct arena *arena, struct failure 
 
 /* ---- agents ---- */
 
+/* git says where a work tree is by its real path. The directory is there by now. */
+static const char *real_directory(struct server *server)
+{
+	char *path = realpath(server->state_dir, NULL);
+	const char *copy = arena_printf(server->arena, "%s", path == NULL ? server->state_dir : path);
+
+	free(path);
+	return copy;
+}
+
 static int open_threads(struct server *server, struct failure *f)
 {
 	struct threads_options options = {
 		.store = server->store,
 		.directory = arena_printf(server->arena, "%s/agents", server->state_dir),
+		.data = real_directory(server),
 		.environment = (const char *const *)environ,
 		.runs = settings_int(server->settings, SETTING_LIMITS_RUNS),
 		.runs_per_project = settings_int(server->settings, SETTING_LIMITS_RUNS_PER_PROJECT),

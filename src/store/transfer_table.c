@@ -276,6 +276,7 @@ static const struct transfer_column thread_columns[] = {
 	{"interaction_mode", TRANSFER_INT},
 	{"branch", TRANSFER_TEXT_NULL},
 	{"worktree_path", TRANSFER_TEXT_NULL},
+	{"workspace", TRANSFER_INT},
 	{"pull_request", TRANSFER_TEXT_NULL},
 	{"parent_n", TRANSFER_INT_NULL},
 	{"relationship", TRANSFER_INT},
@@ -336,6 +337,7 @@ static const struct transfer_column thread_run_columns[] = {
 	{"cohort", TRANSFER_INT},
 	{"cohort_generation", TRANSFER_INT},
 	{"cohort_message_n", TRANSFER_INT_NULL},
+	{"checkpoint_n", TRANSFER_INT_NULL},
 	{NULL, TRANSFER_INT},
 };
 static const struct transfer_column run_attempt_columns[] = {
@@ -523,6 +525,31 @@ static const struct transfer_column provider_turn_columns[] = {
 	{"completed_at", TRANSFER_INT_NULL},
 	{NULL, TRANSFER_INT},
 };
+static const struct transfer_column checkpoint_scope_columns[] = {
+	{"n", TRANSFER_INT},
+	{"id", TRANSFER_TEXT},
+	{"thread_n", TRANSFER_INT},
+	{"run_n", TRANSFER_INT},
+	{"cwd", TRANSFER_TEXT},
+	{"created_at", TRANSFER_INT},
+	{NULL, TRANSFER_INT},
+};
+static const struct transfer_column checkpoint_columns[] = {
+	{"n", TRANSFER_INT},
+	{"id", TRANSFER_TEXT},
+	{"thread_n", TRANSFER_INT},
+	{"scope_n", TRANSFER_INT},
+	{"run_n", TRANSFER_INT},
+	{"ordinal", TRANSFER_INT},
+	{"status", TRANSFER_INT},
+	{"ref", TRANSFER_TEXT},
+	{"digest", TRANSFER_TEXT_NULL},
+	{"files", TRANSFER_TEXT_NULL},
+	{"file_count", TRANSFER_INT},
+	{"problem", TRANSFER_TEXT_NULL},
+	{"captured_at", TRANSFER_INT},
+	{NULL, TRANSFER_INT},
+};
 static const struct transfer_column command_receipt_columns[] = {
 	{"id", TRANSFER_TEXT},
 	{"thread_n", TRANSFER_INT},
@@ -579,6 +606,8 @@ const struct transfer_table transfer_tables[] = {
 	{"session_line", "session_n, seq", session_line_columns},
 	{"provider_thread", "n", provider_thread_columns},
 	{"provider_turn", "n", provider_turn_columns},
+	{"checkpoint_scope", "n", checkpoint_scope_columns},
+	{"checkpoint", "n", checkpoint_columns},
 	{"command_receipt", "id", command_receipt_columns},
 	{"effect", "n", effect_columns},
 };

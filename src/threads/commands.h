@@ -40,6 +40,18 @@ int command_wait(struct tx *tx, struct asked *asked, struct str thread_id, struc
 int command_interrupt(struct tx *tx, struct asked *asked, struct str thread_id, struct str run_id, struct str reason,
 	struct json_writer *w, struct failure *f);
 
+struct launch_args {
+	struct str title, message, project_id; /* message absent: a thread without a run */
+	bool is_scratch, has_strategy;
+	enum workspace_kind strategy;
+	struct str base, branch, worktree_path;
+	bool is_from_origin;
+	struct target target;
+	int64_t runtime, interaction; /* -1: the caller's */
+};
+/* Waits only as long as it takes to look at a worktreePath. */
+int command_launch(struct tx *tx, struct asked *asked, const struct launch_args *args, struct json_writer *w, struct failure *f);
+
 struct create_entry {
 	struct str prompt, title; /* absent: none */
 	struct target target;

@@ -47,7 +47,7 @@ static int run_put(struct tx *tx, const struct dispatch *in, struct thread_row *
 		.instance_id = thread->instance_id,
 		.model = thread->model,
 		.options = thread->options,
-		.status = RUN_QUEUED,
+		.status = in->mode == DISPATCH_PREPARE ? RUN_PREPARING : RUN_QUEUED,
 		.is_wake = in->completion.p != NULL,
 		.requested_at = tx->snapshot.now,
 		.cohort_generation = 1};
@@ -73,6 +73,9 @@ static int run_add(struct tx *tx, const struct dispatch *in, struct thread_row *
 	if (run_put(tx, in, thread, &run, f) != 0)
 		return -1;
 	*out = (struct dispatched){.run_n = run.n, .message_n = run.message_n};
+	/* Whoever looks at the thread meanwhile sees what it is asked. */
+	if (run.status == RUN_PREPARING)
+		return run_show_message(tx, &run, INTENT_TURN_START, f);
 	return schedule(tx, f);
 }
 
@@ -192,7 +195,12 @@ int message_dispatch(struct tx *tx, const struct dispatch *in, struct dispatched
 		return fail(f, FAIL_THREAD_NOT_SENDABLE, "The thread is archived.");
 	if (thread.kind == THREAD_EXTERNAL)
 		return fail(f, FAIL_THREAD_NOT_SENDABLE, "The thread belongs to an agent that dais did not start.");
-	if (in->mode == DISPATCH_START || in->mode == DISPATCH_QUEUE)
+	if (in->mode != DISPATCH_PREPARE && thread_is_homeless(&thread)) {
+		rc = thread_is_preparing(&tx->snapshot, thread.n, f);
+		if (rc <= 0)
+			return rc < 0 ? -1 : fail(f, FAIL_THREAD_NOT_SENDABLE, "The thread's folder could not be made: launch another one.");
+	}
+	if (in->mode == DISPATCH_START || in->mode == DISPATCH_QUEUE || in->mode == DISPATCH_PREPARE)
 		return run_add(tx, in, &thread, out, f);
 	rc = thread_blocking_run(&tx->snapshot, thread.n, &run, f);
 	if (rc <= 0)

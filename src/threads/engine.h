@@ -11,6 +11,7 @@
 #include "threads/status.h"
 
 #include "providers/provider.h"
+#include "workspace/workspace.h"
 
 /* ---- thread.c ---- */
 
@@ -22,6 +23,10 @@ int thread_touch(struct tx *tx, struct thread_row *thread, struct failure *f);
 int thread_blocking_run(struct snapshot *s, int64_t thread_n, struct thread_run_row *out, struct failure *f);
 /* The newest run by ordinal: 1, 0 none, -1. */
 int thread_latest_run(struct snapshot *s, int64_t thread_n, struct thread_run_row *out, struct failure *f);
+/* It needs a folder of its own and has none: it is made yet, or could not be made. The root never takes its place. */
+bool thread_is_homeless(const struct thread_row *thread);
+/* Work on its folder is under way: 1, 0, -1. */
+int thread_is_preparing(struct snapshot *s, int64_t thread_n, struct failure *f);
 /* Where its agent works. */
 int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *out, struct failure *f);
 /* Is any run not at its end: 1, 0, -1. */
@@ -60,7 +65,8 @@ int effects_drop_run(struct tx *tx, int64_t run_n, struct failure *f);
 
 /* ---- dispatch.c ---- */
 
-enum dispatch_mode { DISPATCH_START, DISPATCH_QUEUE, DISPATCH_STEER, DISPATCH_RESTART };
+/* PREPARE: its run is prepared first, see prepare.c. */
+enum dispatch_mode { DISPATCH_START, DISPATCH_QUEUE, DISPATCH_STEER, DISPATCH_RESTART, DISPATCH_PREPARE };
 
 struct dispatch {
 	int64_t thread_n;
@@ -97,6 +103,10 @@ int run_can_steer(struct snapshot *s, const struct thread_row *thread, const str
 int run_start(struct tx *tx, struct thread_run_row *run, struct failure *f);
 /* A new attempt of the same run, for a steering message. */
 int run_restart(struct tx *tx, struct thread_run_row *run, int64_t message_n, struct failure *f);
+/* Its message in the timeline. */
+int run_show_message(struct tx *tx, const struct thread_run_row *run, enum input_intent intent, struct failure *f);
+/* waiting: the agent is done, what it left is being looked at (checkpoint.c). */
+int run_settle(struct tx *tx, struct thread_run_row *run, struct failure *f);
 /* The end of a run and all that follows from it. `failure` is JSON, absent: none. */
 int run_end(struct tx *tx, struct thread_run_row *run, enum run_status status, struct str failure, struct failure *f);
 /* Ask for its end; a queued one is cancelled. INVALID when it has ended. */
@@ -178,6 +188,40 @@ int hearing_read(struct snapshot *s, int64_t session_n, struct hearing *out, str
 /* An item that the agent told of: made or changed. *next: events that went along with it are passed over. */
 int ingest_item(struct tx *tx, struct hearing *h, const struct agent_event *event, const struct agent_event **next,
 	struct failure *f);
+
+/* ---- prepare.c: the folder of a launched thread ---- */
+
+/* The thread has no folder yet: an item tells of it, an effect gets it made. `order`: {"baseRef","branch","startFromOrigin"}. */
+int preparation_begin(struct tx *tx, const struct thread_row *thread, int64_t run_n, struct str order, struct failure *f);
+
+/* What came of one step. */
+struct prepared {
+	int64_t effect_n, thread_n, run_n; /* run_n 0: it has none yet */
+	bool was_setup;			   /* the step was the setup script */
+	struct str path, branch;	   /* of the folder that was made; absent: none */
+	struct str failure;		   /* JSON, absent: none */
+};
+
+int preparation_step(struct tx *tx, const struct prepared *in, struct failure *f);
+/* What waits for a folder that there will not be. */
+int preparation_refuse_queue(struct tx *tx, const struct thread_row *thread, struct failure *f);
+/* At the start: what the last server was preparing is given up. */
+int preparations_cut(struct tx *tx, struct failure *f);
+
+/* ---- checkpoint.c ---- */
+
+struct captured {
+	int64_t effect_n, run_n;
+	int64_t ordinal; /* 0 before the run, 1 after it */
+	struct str cwd;
+	struct checkpoint checkpoint;
+	struct str digest; /* absent: not taken */
+};
+
+/* Names the refs of a run. Absent: *f says why. */
+struct str checkpoint_scope_id(struct snapshot *s, const struct thread_run_row *run, struct failure *f);
+/* Keeps it; after the run that ends it, too. */
+int checkpoint_put(struct tx *tx, const struct captured *in, struct failure *f);
 
 /* ---- handoff.c ---- */
 

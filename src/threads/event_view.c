@@ -109,12 +109,19 @@ static const struct member members[] = {
 	{EVENT_TEXT_APPENDED, ID("itemN", "turnItemId", SQL_ITEM_ID)},
 	{EVENT_TEXT_APPENDED, INT("at")},
 	{EVENT_TEXT_APPENDED, TEXT("text", "text")},
+	{EVENT_CHECKPOINT_SCOPE_UPDATED, ID("runN", "runId", SQL_RUN_ID)},
+	{EVENT_CHECKPOINT_UPDATED, TEXT("id", "checkpointId")},
+	{EVENT_CHECKPOINT_UPDATED, ID("runN", "runId", SQL_RUN_ID)},
+	{EVENT_CHECKPOINT_UPDATED, INT("ordinal")},
+	{EVENT_CHECKPOINT_UPDATED, WORD("status", capture_status)},
+	{EVENT_CHECKPOINT_UPDATED, INT("fileCount")},
+	{EVENT_CHECKPOINT_UPDATED, TEXT("problem", "problem")},
 };
 /* clang-format on */
 
 bool event_is_of_threads(int64_t type)
 {
-	return type >= EVENT_PROJECT_UPDATED && type <= EVENT_TEXT_APPENDED;
+	return type >= EVENT_PROJECT_UPDATED && type <= EVENT_CHECKPOINT_UPDATED;
 }
 
 /* What the row names may be gone: then it is left out. */

@@ -186,7 +186,7 @@ static int end_run(struct tx *tx, struct hearing *h, enum run_status status, str
 		&& item_signal(tx, &h->run, TYPE_RUN_INTERRUPT_RESULT, "interrupt-result", STR("{\"message\":\"The agent stopped.\"}"), f)
 			!= 0)
 		return -1;
-	return run_end(tx, &h->run, status, failure, f);
+	return status == RUN_COMPLETED ? run_settle(tx, &h->run, f) : run_end(tx, &h->run, status, failure, f);
 }
 
 static int turn_ended(struct tx *tx, struct hearing *h, const struct agent_event *event, struct failure *f)

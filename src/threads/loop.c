@@ -1,5 +1,5 @@
 /* The loop of the engine: it wakes, looks for orders, and lets sessions go on. */
-#include "threads/loop.h"
+#include "threads/background.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -142,6 +142,7 @@ static void on_timer(uv_timer_t *timer)
 	tick_all(threads);
 	serve_waiters(threads);
 	orders_look(threads);
+	background_look(threads);
 }
 
 void loop_due(struct threads *threads, int64_t at)
@@ -180,8 +181,12 @@ static void on_wake(uv_async_t *wake)
 		uv_stop(&threads->loop);
 		return;
 	}
-	if (!is_stopping && !is_draining)
+	if (is_stopping)
+		return;
+	/* First what starts agents. What runs have left is looked at to the last. */
+	if (!is_draining)
 		orders_look(threads);
+	background_look(threads);
 }
 
 void loop_recovered(struct threads *threads)
@@ -218,16 +223,29 @@ static void on_commit(void *context, int64_t newest)
 		threads_wake(context);
 }
 
+static int make_private(const char *path, struct failure *f)
+{
+	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : fail_errno(f, "cannot make %s", path);
+}
+
 static int set_up(struct threads *threads, struct failure *f)
 {
-	if (mkdir(threads->directory, 0700) != 0 && errno != EEXIST)
-		return fail_errno(f, "cannot make %s", threads->directory);
+	if (make_private(threads->directory, f) != 0 || make_private(arena_printf(f->arena, "%s/worktrees", threads->data), f) != 0
+		|| make_private(arena_printf(f->arena, "%s/scratch", threads->data), f) != 0)
+		return -1;
 	if (uv_loop_init(&threads->loop) != 0)
 		return fail(f, FAIL_INTERNAL, "The loop of the agents could not be made.");
 	(void)uv_async_init(&threads->loop, &threads->wake, on_wake);
 	(void)uv_timer_init(&threads->loop, &threads->timer);
 	threads->wake.data = threads->timer.data = threads;
 	return 0;
+}
+
+/* Before anything of this server begins. */
+static int give_up_cut(struct tx *tx, void *arg, struct failure *f)
+{
+	(void)arg;
+	return preparations_cut(tx, f);
 }
 
 /* What the engine may have left undone, as it began runs only when something else happened. */
@@ -243,6 +261,7 @@ static void threads_free(struct threads *threads)
 	pthread_mutex_destroy(&threads->lock);
 	pthread_cond_destroy(&threads->changed);
 	free(threads->directory);
+	free(threads->data);
 	free(threads->mcp_url);
 	free(threads);
 }
@@ -255,6 +274,7 @@ int threads_start(const struct threads_options *options, struct threads **out, s
 		abort();
 	threads->store = options->store;
 	threads->directory = strdup(options->directory);
+	threads->data = strdup(options->data);
 	threads->instances = options->instances;
 	threads->instance_count = options->instance_count;
 	threads->environment = options->environment;
@@ -264,11 +284,14 @@ int threads_start(const struct threads_options *options, struct threads **out, s
 	pthread_cond_init(&threads->changed, NULL);
 	store_follow(options->store, on_commit, threads);
 	places_set(options->runs, options->runs_per_project, options->runs_per_batch);
-	if (set_up(threads, f) != 0) {
+	if (set_up(threads, f) != 0
+		|| store_write(options->store, give_up_cut, NULL, &actor_system, f->arena, f) != 0) {
 		threads_free(threads);
 		return -1;
 	}
+	background_start(threads);
 	if (pthread_create(&threads->thread, NULL, run_loop, threads) != 0) {
+		background_stop(threads);
 		threads_free(threads);
 		return fail(f, FAIL_INTERNAL, "The thread of the agents could not be started.");
 	}
@@ -314,6 +337,7 @@ void threads_stop(struct threads *threads)
 	pthread_mutex_unlock(&threads->lock);
 	threads_wake(threads);
 	pthread_join(threads->thread, NULL);
+	background_stop(threads);
 	uv_walk(&threads->loop, close_handle, NULL);
 	(void)uv_run(&threads->loop, UV_RUN_DEFAULT);
 	(void)uv_loop_close(&threads->loop);

@@ -30,8 +30,14 @@ struct threads {
 	bool is_stopping, is_draining;
 	bool is_recovered;
 	size_t session_count;
+	struct look *looks; /* see background.c */
+	int64_t last_ticket;
 
-	struct session *sessions; /* of the loop's thread, as all below */
+	struct helper *helper;
+	char *data;
+
+	struct work *works;	  /* of the loop's thread, as all below: see background.c */
+	struct session *sessions;
 	size_t recovering, in_flight;
 };
 

@@ -195,10 +195,10 @@ static void session_added(struct batch *batch)
 /* ---- who needs one ---- */
 
 SQL(SQL_THREADS_WITH_EFFECTS,
-	"SELECT DISTINCT e.thread_n, t.instance_id FROM effect e JOIN thread t ON t.n = e.thread_n ORDER BY e.thread_n");
+	"SELECT DISTINCT e.thread_n, t.instance_id FROM effect e JOIN thread t ON t.n = e.thread_n WHERE e.type < 5 ORDER BY e.thread_n");
 
 /* An order for an agent that does not live: nothing but a start needs one to be made. */
-SQL(SQL_ORPHANED, "DELETE FROM effect WHERE thread_n = $1 AND type <> 0");
+SQL(SQL_ORPHANED, "DELETE FROM effect WHERE thread_n = $1 AND type <> 0 AND type < 5");
 SQL(SQL_HAS_START, "SELECT n FROM effect WHERE thread_n = $1 AND type = 0 LIMIT 1");
 
 static int drop_orphaned(struct tx *tx, void *arg, struct failure *f)

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-SQL(SQL_EFFECTS, "SELECT n, run_n, type, payload FROM effect WHERE thread_n = $1 ORDER BY n");
+/* From 5 on they are not for the agent (background.c). */
+SQL(SQL_EFFECTS, "SELECT n, run_n, type, payload FROM effect WHERE thread_n = $1 AND type < 5 ORDER BY n");
+SQL(SQL_BASELINE, "SELECT n FROM effect WHERE run_n = $1 AND type = 7");
 
 struct waiting {
 	int64_t n, run_n;
@@ -53,9 +55,16 @@ static int start_turn(struct giving *g, const struct waiting *w, struct failure 
 	struct thread_run_row run;
 	struct message_row message;
 	struct str cwd;
+	int64_t n;
+	int rc;
 
 	if (!g->session->is_opened || g->session->has_turn || g->session->is_ending)
 		return 0;
+	/* What was there before is captured while the agent opens, so that a large repository delays its start by nothing;
+	 * only its first prompt waits for that. */
+	rc = query_int(g->s, &n, f, SQL_BASELINE, "i", w->run_n);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
 	if (thread_cwd(g->s, &g->thread, &cwd, f) != 0)
 		return -1;
 	if (is_outdated(g, cwd)) {
@@ -154,6 +163,10 @@ static int try_one(struct giving *g, const struct waiting *w, struct failure *f)
 		return answer(g, w, f);
 	case EFFECT_CLOSE_SESSION:
 		return close_session(g);
+	case EFFECT_PREPARE:
+	case EFFECT_SETUP:
+	case EFFECT_BASELINE:
+	case EFFECT_CAPTURE:
 	case EFFECT_COUNT:
 		break;
 	}

@@ -27,7 +27,7 @@ static int attempt_add(struct tx *tx, struct thread_run_row *run, enum attempt_r
 	return 0;
 }
 
-static int message_item(struct tx *tx, const struct thread_run_row *run, enum input_intent intent, struct failure *f)
+int run_show_message(struct tx *tx, const struct thread_run_row *run, enum input_intent intent, struct failure *f)
 {
 	struct arena *arena = tx->snapshot.arena;
 	struct turn_item_row item = {.thread_n = run->thread_n,
@@ -47,6 +47,18 @@ static int message_item(struct tx *tx, const struct thread_run_row *run, enum in
 	return item_add(tx, &item, f);
 }
 
+SQL(SQL_SHOWN, "SELECT n FROM turn_item WHERE thread_n = $1 AND message_n = $2 AND run_n = $3 LIMIT 1");
+
+/* A run that was prepared has shown its message already. */
+static int show_message_once(struct tx *tx, const struct thread_run_row *run, enum input_intent intent, struct failure *f)
+{
+	int64_t n;
+	int rc = run->ordinal > 1 ? 0
+				  : query_int(&tx->snapshot, &n, f, SQL_SHOWN, "iii", run->thread_n, run->message_n, run->n);
+
+	return rc == 0 ? run_show_message(tx, run, intent, f) : rc < 0 ? -1 : 0;
+}
+
 int run_start(struct tx *tx, struct thread_run_row *run, struct failure *f)
 {
 	bool was_asked_now = run->requested_at == tx->snapshot.now;
@@ -54,10 +66,11 @@ int run_start(struct tx *tx, struct thread_run_row *run, struct failure *f)
 	run->status = RUN_STARTING;
 	run->queue_position = 0;
 	if (attempt_add(tx, run, REASON_INITIAL, 1, f) != 0
-		|| message_item(tx, run, was_asked_now ? INTENT_TURN_START : INTENT_QUEUED_TURN, f) != 0
-		|| PUT(tx, thread_run, run, run->thread_n, f) != 0)
+		|| show_message_once(tx, run, was_asked_now ? INTENT_TURN_START : INTENT_QUEUED_TURN, f) != 0
+		|| PUT(tx, thread_run, run, run->thread_n, f) != 0
+		|| effect_add(tx, run->thread_n, run->n, EFFECT_START_TURN, STR_NONE, f) != 0)
 		return -1;
-	return effect_add(tx, run->thread_n, run->n, EFFECT_START_TURN, STR_NONE, f);
+	return effect_add(tx, run->thread_n, run->n, EFFECT_BASELINE, STR_NONE, f);
 }
 
 static int attempt_end(struct tx *tx, int64_t attempt_n, enum work_status attempt_status, enum work_status node_status,
@@ -115,6 +128,18 @@ int run_restart(struct tx *tx, struct thread_run_row *run, int64_t message_n, st
 	return effect_add(tx, run->thread_n, run->n, EFFECT_START_TURN, STR_NONE, f);
 }
 
+
+int run_settle(struct tx *tx, struct thread_run_row *run, struct failure *f)
+{
+	if (run_is_terminal(run->status))
+		return 0;
+	run->status = RUN_WAITING;
+	if (PUT(tx, thread_run, run, run->thread_n, f) != 0
+		|| attempt_end(tx, run->attempt_n, WORK_COMPLETED, WORK_WAITING, f) != 0
+		|| items_end_run(tx, run->n, WORK_COMPLETED, f) != 0 || requests_cancel(tx, run->thread_n, f) != 0)
+		return -1;
+	return effect_add(tx, run->thread_n, run->n, EFFECT_CAPTURE, STR_NONE, f);
+}
 
 static int error_item(struct tx *tx, const struct thread_run_row *run, struct str failure, struct failure *f)
 {
@@ -209,12 +234,19 @@ static struct str message_body(struct arena *arena, struct str text)
 	return buf_str(&out);
 }
 
+static int preparation_refuse(struct tx *tx, int64_t thread_n, struct failure *f)
+{
+	struct thread_row thread;
+
+	return NEED(&tx->snapshot, thread, thread_n, &thread, f) != 0 ? -1 : preparation_refuse_queue(tx, &thread, f);
+}
+
 int run_interrupt(struct tx *tx, struct thread_run_row *run, struct str reason, struct failure *f)
 {
 	struct str body = message_body(tx->snapshot.arena, reason.n == 0 ? STR("The run was interrupted.") : reason);
-	struct run_attempt_row attempt;
+	struct run_attempt_row attempt = {0};
 
-	if (run_is_terminal(run->status) || run->status == RUN_WAITING || (run->attempt_n == 0 && run->status != RUN_QUEUED))
+	if (run_is_terminal(run->status) || run->status == RUN_WAITING || (run->attempt_n == 0 && run->status != RUN_QUEUED && run->status != RUN_PREPARING))
 		return fail(f, FAIL_THREAD_NOT_INTERRUPTIBLE, "The run is %s.", run_status_name(run->status));
 	/* It would be sent again at once. */
 	if (run->status == RUN_QUEUED && run->is_wake)
@@ -226,7 +258,10 @@ int run_interrupt(struct tx *tx, struct thread_run_row *run, struct str reason, 
 	run->interrupt_at = tx->snapshot.now;
 	if (item_signal(tx, run, TYPE_RUN_INTERRUPT_REQUEST, "interrupt-request", body, f) != 0)
 		return -1;
-	if (NEED(&tx->snapshot, run_attempt, run->attempt_n, &attempt, f) != 0)
+	/* While it is prepared there is none, and the work on its folder stops with it. */
+	if (run->attempt_n != 0 && NEED(&tx->snapshot, run_attempt, run->attempt_n, &attempt, f) != 0)
+		return -1;
+	if (run->status == RUN_PREPARING && preparation_refuse(tx, run->thread_n, f) != 0)
 		return -1;
 	if (attempt.turn_n == 0) {
 		if (item_signal(tx, run, TYPE_RUN_INTERRUPT_RESULT, "interrupt-result", body, f) != 0)

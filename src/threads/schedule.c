@@ -3,15 +3,16 @@
 
 #include "threads/places.h"
 
-/* Runs that hold a place; agents that dais did not start hold none. */
+/* Runs that hold a place; agents that dais did not start hold none, nor do runs that are prepared. */
 SQL(SQL_ACTIVE,
 	"SELECT r.instance_id, t.project_n, t.root_n, t.n FROM thread_run r JOIN thread t ON t.n = r.thread_n"
-	" WHERE r.status IN (0, 2, 3, 4) AND r.status < 5 AND t.kind = 0");
+	" WHERE r.status IN (2, 3, 4) AND r.status < 5 AND t.kind = 0");
 /* The first run of each queue whose thread is free, wakes before all else. */
 SQL(SQL_WAITING,
 	"SELECT r.n, r.instance_id, t.project_n, t.root_n, r.requested_at, t.n FROM thread_run r JOIN thread t ON t.n = r.thread_n"
 	" WHERE r.status = 1 AND r.status < 5 AND r.is_held = 0 AND t.archived_at IS NULL AND t.deleted_at IS NULL"
 	" AND NOT EXISTS (SELECT 1 FROM thread_run b WHERE b.thread_n = r.thread_n AND b.status IN (0, 2, 3, 4) AND b.status < 5)"
+	" AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = r.thread_n AND e.type IN (5, 6))"
 	" ORDER BY r.thread_n, r.is_wake DESC, r.queue_position, r.ordinal");
 
 struct place {

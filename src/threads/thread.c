@@ -47,6 +47,20 @@ int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f)
 	return query_int(s, &n, f, SQL_OPEN_RUN, "i", thread_n);
 }
 
+bool thread_is_homeless(const struct thread_row *thread)
+{
+	return thread->workspace != WORKSPACE_ROOT && thread->worktree_path.p == NULL;
+}
+
+SQL(SQL_PREPARING, "SELECT n FROM effect WHERE thread_n = $1 AND type IN (5, 6) LIMIT 1");
+
+int thread_is_preparing(struct snapshot *s, int64_t thread_n, struct failure *f)
+{
+	int64_t n;
+
+	return query_int(s, &n, f, SQL_PREPARING, "i", thread_n);
+}
+
 int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *out, struct failure *f)
 {
 	struct project_row project;
@@ -54,6 +68,8 @@ int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *
 	*out = thread->worktree_path;
 	if (out->p != NULL)
 		return 0;
+	if (thread_is_homeless(thread))
+		return fail(f, FAIL_INVALID_REQUEST, "The thread's folder was not made.");
 	if (NEED(s, project, thread->project_n, &project, f) != 0)
 		return -1;
 	*out = project.workspace_root;

@@ -19,6 +19,7 @@ struct agent_bounds {
 struct threads_options {
 	struct store *store;
 	const char *directory; /* of the attempt hosts: made 0700 when it is missing */
+	const char *data;      /* where work trees and scratch folders go: absolute */
 	const struct provider_instance *instances; /* these three outlive the engine */
 	size_t instance_count;
 	const char *const *environment; /* NAME=value of the server, NULL at the end */

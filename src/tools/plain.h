@@ -45,6 +45,6 @@ void plain_write_listing(const struct tool *tool, struct json_writer *w);
 
 extern const struct tool tool_orchestrator_capabilities, tool_delegate_task, tool_task_status, tool_task_cancel,
 	tool_create_threads, tool_thread_list, tool_thread_read, tool_thread_update, tool_thread_send, tool_thread_wait,
-	tool_thread_interrupt;
+	tool_thread_interrupt, tool_thread_launch;
 
 #endif

@@ -25,6 +25,7 @@ const struct tool *const tool_table[] = {
 	&tool_thread_send,
 	&tool_thread_wait,
 	&tool_thread_interrupt,
+	&tool_thread_launch,
 };
 const size_t tool_count = sizeof(tool_table) / sizeof(tool_table[0]);
 

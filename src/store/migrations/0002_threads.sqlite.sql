@@ -35,6 +35,7 @@ CREATE TABLE thread (
   interaction_mode INTEGER NOT NULL,
   branch TEXT,
   worktree_path TEXT,
+  workspace INTEGER NOT NULL,          -- 0 root, 1 worktree of its own, 2 existing_worktree, 3 scratch; but for 0 a path is needed
   pull_request TEXT,
   parent_n INTEGER REFERENCES thread (n),
   relationship INTEGER NOT NULL,       -- 0 none, 1 fork, 2 subagent, 3 review
@@ -99,6 +100,7 @@ CREATE TABLE thread_run (
   cohort INTEGER NOT NULL,             -- 0 none, 1 open, 2 stopped, 3 disposed
   cohort_generation INTEGER NOT NULL,  -- of the next delivery
   cohort_message_n INTEGER,            -- the delivery that is out
+  checkpoint_n INTEGER,                -- what it left in its folder
   UNIQUE (thread_n, ordinal)
 ) STRICT;
 CREATE INDEX thread_run_cohort ON thread_run (thread_n) WHERE cohort_message_n IS NOT NULL;
@@ -309,6 +311,33 @@ CREATE TABLE provider_turn (
   started_at INTEGER,
   completed_at INTEGER,
   UNIQUE (provider_thread_n, ordinal)
+) STRICT;
+
+-- What the folder of a run held before it and after it: hidden refs in its repository.
+CREATE TABLE checkpoint_scope (
+  n INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,             -- names the refs
+  thread_n INTEGER NOT NULL REFERENCES thread (n),
+  run_n INTEGER NOT NULL REFERENCES thread_run (n),
+  cwd TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX checkpoint_scope_thread ON checkpoint_scope (thread_n);
+CREATE TABLE checkpoint (
+  n INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  thread_n INTEGER NOT NULL REFERENCES thread (n),
+  scope_n INTEGER NOT NULL REFERENCES checkpoint_scope (n),
+  run_n INTEGER NOT NULL REFERENCES thread_run (n),
+  ordinal INTEGER NOT NULL,            -- 0 before the run, 1 after it
+  status INTEGER NOT NULL,             -- 0 ready, 1 missing: no repository, 2 error
+  ref TEXT NOT NULL,
+  digest TEXT,                         -- equal ones: equal content; absent when it could not be taken
+  files TEXT,                          -- [{"path","kind","additions","deletions"}], against the one before
+  file_count INTEGER NOT NULL,         -- of all; files is cut
+  problem TEXT,
+  captured_at INTEGER NOT NULL,
+  UNIQUE (scope_n, ordinal)
 ) STRICT;
 
 CREATE TABLE command_receipt (

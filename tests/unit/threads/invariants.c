@@ -38,7 +38,7 @@ static const struct {
 		" WHERE a.delivery = 1 AND c.cohort_message_n IS NULL AND t.kind = 0"},
 	{"ended tasks of an idle parent that nobody was told of",
 		"SELECT count(*) FROM subagent a WHERE a.origin = 1 AND a.status >= 3 AND a.delivery = 0 AND NOT EXISTS"
-		" (SELECT 1 FROM thread_run r WHERE r.thread_n = a.thread_n AND r.status IN (0, 2, 3))"},
+		" (SELECT 1 FROM thread_run r WHERE r.thread_n = a.thread_n AND r.status IN (0, 2, 3, 4))"},
 	{"wakes that wait and name no task",
 		"SELECT count(*) FROM thread_run r WHERE r.is_wake = 1 AND r.status = 1 AND NOT EXISTS (SELECT 1 FROM thread_run c"
 		" JOIN subagent a ON a.run_n = c.n AND a.delivery = 2 WHERE c.cohort_message_n = r.message_n)"},
@@ -52,6 +52,15 @@ static const struct {
 	{"starting runs that nothing will start",
 		"SELECT count(*) FROM thread_run r JOIN run_attempt a ON a.n = r.attempt_n WHERE r.status = 2 AND a.turn_n IS NULL"
 		" AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.run_n = r.n AND e.type = 0)"},
+	{"waiting runs that nothing will end",
+		"SELECT count(*) FROM thread_run r WHERE r.status = 4 AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.run_n = r.n AND"
+		" e.type = 8)"},
+	{"preparing runs that nothing will let go",
+		"SELECT count(*) FROM thread_run r WHERE r.status = 0 AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.run_n = r.n AND"
+		" e.type IN (5, 6))"},
+	{"starting runs of threads without a folder",
+		"SELECT count(*) FROM thread_run r JOIN thread t ON t.n = r.thread_n WHERE r.status IN (2, 3) AND t.workspace <> 0"
+		" AND t.worktree_path IS NULL"},
 	{"pending requests of a thread without a live run",
 		"SELECT count(*) FROM runtime_request q JOIN thread_run r ON r.n = q.run_n WHERE q.status = 0 AND r.status >= 5"},
 };
@@ -61,9 +70,10 @@ SQL(SQL_STUCK,
 	"SELECT count(*) FROM thread_run r JOIN thread t ON t.n = r.thread_n WHERE r.status = 1 AND r.is_held = 0"
 	" AND t.archived_at IS NULL AND t.deleted_at IS NULL"
 	" AND NOT EXISTS (SELECT 1 FROM thread_run b WHERE b.thread_n = r.thread_n AND b.status IN (0, 2, 3, 4))"
-	" AND ($1 = 0 OR $1 > (SELECT count(*) FROM thread_run b WHERE b.status IN (0, 2, 3, 4)))"
+	" AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = r.thread_n AND e.type IN (5, 6))"
+	" AND ($1 = 0 OR $1 > (SELECT count(*) FROM thread_run b WHERE b.status IN (2, 3, 4)))"
 	" AND ($2 = 0 OR $2 > (SELECT count(*) FROM thread_run b JOIN thread o ON o.n = b.thread_n"
-	" WHERE b.status IN (0, 2, 3, 4) AND o.root_n = t.root_n))");
+	" WHERE b.status IN (2, 3, 4) AND o.root_n = t.root_n))");
 
 static int64_t stuck_runs(struct snapshot *s, struct failure *f)
 {

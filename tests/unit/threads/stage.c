@@ -396,12 +396,51 @@ static int ingest_one(struct tx *tx, void *arg, struct failure *f)
 	return ingest(tx, arg, f);
 }
 
+static int capture_one(struct tx *tx, void *arg, struct failure *f)
+{
+	return checkpoint_put(tx, arg, f);
+}
+
+int try_capture(struct stage *st, int64_t run, struct captured in)
+{
+	enum effect_type type = in.ordinal == 0 ? EFFECT_BASELINE : EFFECT_CAPTURE;
+
+	in.run_n = run;
+	in.effect_n = effect_of(st, run, type);
+	if (in.cwd.p == NULL)
+		in.cwd = STR("/tmp");
+	if (in.checkpoint.ref.p == NULL)
+		in.checkpoint.ref = STR("refs/dais/checkpoints/x/ordinal/0");
+	return in_tx(st, capture_one, &in);
+}
+
+static void capture_nothing(struct stage *st, int64_t run, int64_t ordinal)
+{
+	struct captured in = {.ordinal = ordinal, .checkpoint = {.status = CHECKPOINT_MISSING}};
+
+	if (try_capture(st, run, in) != 0)
+		fail_msg("%.*s", STRF(st->why.message));
+}
+
+void capture_all(struct stage *st)
+{
+	int64_t run;
+
+	while ((run = count(st, "SELECT coalesce(min(run_n), 0) FROM effect WHERE type = 8")) != 0)
+		capture_nothing(st, run, 1);
+}
+
 int try_tell(struct stage *st, struct ingest in, const struct agent_out *out)
 {
+	int rc;
+
 	in.events = out == NULL ? NULL : out->events;
 	in.driver_state = STR("{}");
 	in.spool_offset = -1;
-	return in_tx(st, ingest_one, &in);
+	rc = in_tx(st, ingest_one, &in);
+	if (rc == 0 && !st->waits)
+		capture_all(st);
+	return rc;
 }
 
 void tell(struct stage *st, int64_t session, const struct agent_out *out)
@@ -417,6 +456,8 @@ void begin(struct stage *st, int64_t run)
 	int64_t effect = effect_of(st, run, EFFECT_START_TURN);
 
 	assert_int_not_equal(effect, 0);
+	if (effect_of(st, run, EFFECT_BASELINE) != 0)
+		capture_nothing(st, run, 0);
 	(void)agent_out_event(out, EVENT_TURN_STARTED);
 	if (try_tell(st, (struct ingest){.session_n = session_of(st, row.thread_n), .effect_n = effect,
 			     .begins_attempt_n = row.attempt_n}, out) != 0)

@@ -25,6 +25,7 @@ struct stage {
 	int64_t now; /* moves on with every change */
 	int64_t project;
 	int64_t made; /* names that were given */
+	bool waits;	/* runs whose agent is done stay at waiting until capture_all() */
 	struct agent_caps caps; /* of the agents that open */
 	struct failure why;	/* of the last refusal */
 };
@@ -71,6 +72,10 @@ void tell(struct stage *st, int64_t session, const struct agent_out *out);
 /* The agent begins the turn of a run that is starting. */
 void begin(struct stage *st, int64_t run);
 void finish(struct stage *st, int64_t run, enum agent_status status, const char *text);
+/* What the helper found before (ordinal 0) or after the run; where nothing is said, no repository. */
+int try_capture(struct stage *st, int64_t run, struct captured in);
+/* After every run that waits for it: no repository. */
+void capture_all(struct stage *st);
 /* begin, text, end. */
 void work(struct stage *st, int64_t run, const char *text);
 

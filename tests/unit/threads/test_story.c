@@ -153,7 +153,7 @@ static int act_effect(struct story *story, struct tx *tx, struct failure *f)
 	struct snapshot *s = &tx->snapshot;
 	struct agent_out out;
 	int64_t effect, thread, type = 0, run = 0, turn;
-	int rc = pick(story, tx, "effect x WHERE NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = x.thread_n AND e.n < x.n)",
+	int rc = pick(story, tx, "effect x WHERE x.type < 5 AND NOT EXISTS (SELECT 1 FROM effect e WHERE e.thread_n = x.thread_n AND e.n < x.n AND e.type < 5)",
 		&effect, f);
 
 	if (rc <= 0)
@@ -175,6 +175,23 @@ static int act_effect(struct story *story, struct tx *tx, struct failure *f)
 	if (type == EFFECT_INTERRUPT_TURN && rc == 1 && draw(story, 4) != 0)
 		agent_out_event(&out, EVENT_TURN_ENDED)->status = AGENT_INTERRUPTED;
 	return hear_one(story, tx, over.session_n, &out, effect, 0, f);
+}
+
+/* What the helper does, which may come late. */
+static int act_capture(struct story *story, struct tx *tx, struct failure *f)
+{
+	struct captured in = {.cwd = STR("/"), .checkpoint = {.ref = STR("refs/x"), .status = (enum checkpoint_status)draw(story, 3)}};
+	struct snapshot *s = &tx->snapshot;
+	int64_t type;
+	int rc = pick(story, tx, "effect x WHERE x.type IN (7, 8)", &in.effect_n, f);
+
+	if (rc <= 0)
+		return rc;
+	if (query_int(s, &type, f, "SELECT type FROM effect WHERE n = $1", "i", in.effect_n) < 0
+		|| query_int(s, &in.run_n, f, "SELECT run_n FROM effect WHERE n = $1", "i", in.effect_n) < 0)
+		return -1;
+	in.ordinal = type == EFFECT_CAPTURE;
+	return checkpoint_put(tx, &in, f);
 }
 
 static int act_turn(struct story *story, struct tx *tx, struct failure *f)
@@ -304,13 +321,13 @@ static int act_archive(struct story *story, struct tx *tx, struct failure *f)
 }
 
 static int (*const acts[])(struct story *story, struct tx *tx, struct failure *f) = {act_say, act_delegate, act_effect,
-	act_effect, act_effect, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
+	act_effect, act_effect, act_capture, act_capture, act_turn, act_turn, act_turn, act_turn, act_roster, act_over, act_interrupt, act_steer, act_read, act_archive};
 
 #define ACTS (sizeof(acts) / sizeof(acts[0]))
 
 static int act_towards_the_end(struct story *story, struct tx *tx, struct failure *f)
 {
-	if (act_effect(story, tx, f) != 0 || act_turn(story, tx, f) != 0)
+	if (act_effect(story, tx, f) != 0 || act_turn(story, tx, f) != 0 || act_capture(story, tx, f) != 0)
 		return -1;
 	return act_roster(story, tx, f);
 }
