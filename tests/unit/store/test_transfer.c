@@ -158,7 +158,7 @@ static const char *const rows[] = {
 	"{\"in\":\"project\",\"n\":1,\"id\":\"project:1\",\"title\":\"P\",\"root_n\":9,\"workspace_root\":\"/srv/p\",\"kind\":0,"
 	"\"created_at\":10,\"updated_at\":10}",
 	"{\"in\":\"thread\",\"n\":3,\"id\":\"thread:3\",\"project_n\":1,\"kind\":0,\"title\":\"T\",\"instance_id\":\"one\","
-	"\"runtime_mode\":3,\"interaction_mode\":1,\"relationship\":0,\"root_n\":3,\"depth\":0,\"created_by\":0,"
+	"\"runtime_mode\":3,\"interaction_mode\":1,\"workspace\":0,\"relationship\":0,\"root_n\":3,\"depth\":0,\"created_by\":0,"
 	"\"creation_source\":5,\"namespace\":\"0123456789abcdef\",\"created_at\":10,\"updated_at\":12}",
 	"{\"in\":\"message\",\"n\":1,\"id\":\"message:1\",\"thread_n\":3,\"run_n\":1,\"role\":0,\"text\":\"go\",\"created_by\":0,"
 	"\"creation_source\":5,\"is_monitor\":0,\"created_at\":10,\"updated_at\":10}",
