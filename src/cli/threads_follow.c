@@ -7,7 +7,7 @@
 
 /* What was printed of an item. */
 struct seen {
-	int64_t n;
+	struct str id;
 	size_t bytes; /* of its text */
 	bool is_text, is_told, is_over;
 };
@@ -15,28 +15,28 @@ struct seen {
 struct follower {
 	struct cli *cli; /* of the round: its arena ends with it */
 	struct watching *watching;
-	int64_t thread_n, run_n;
+	struct arena *life;    /* of the whole following */
+	struct str run_id;
+	int64_t run_n;
 	struct seen *seen;
 	size_t seen_count, seen_room;
-	int64_t message_n; /* the newest message, whose item follows */
-	struct buf message;
 	bool is_inside_line; /* the text printed last ended without a newline */
 	bool is_over;
 	struct failure *f; /* of take() */
 	int rc;
 };
 
-static struct seen *seen_of(struct follower *fo, int64_t n)
+static struct seen *seen_of(struct follower *fo, struct str id)
 {
 	for (size_t i = fo->seen_count; i-- > 0;)
-		if (fo->seen[i].n == n)
+		if (str_eq(fo->seen[i].id, id))
 			return &fo->seen[i];
 	return NULL;
 }
 
-static struct seen *see(struct follower *fo, int64_t n)
+static struct seen *see(struct follower *fo, struct str id)
 {
-	struct seen *seen = seen_of(fo, n);
+	struct seen *seen = seen_of(fo, id);
 
 	if (seen != NULL)
 		return seen;
@@ -46,7 +46,7 @@ static struct seen *see(struct follower *fo, int64_t n)
 		if (fo->seen == NULL)
 			abort();
 	}
-	fo->seen[fo->seen_count] = (struct seen){.n = n};
+	fo->seen[fo->seen_count] = (struct seen){.id = str_dup(fo->life, id)};
 	return &fo->seen[fo->seen_count++];
 }
 
@@ -88,7 +88,7 @@ static void take_item(struct follower *fo, const json_t *item)
 {
 	struct str type = json_member_str(item, "type");
 	struct str status = json_member_str(item, "status");
-	struct seen *seen = see(fo, json_integer_value(json_object_get(item, "n")));
+	struct seen *seen = see(fo, json_member_str(item, "id"));
 	bool was_told = seen->is_told;
 	bool ends = is_over(status) && !seen->is_over;
 
@@ -110,27 +110,42 @@ static void take_item(struct follower *fo, const json_t *item)
 	(void)fflush(fo->watching->aside);
 }
 
-/* From the row that an event carries to what threads.show writes. */
-static void take_item_row(struct follower *fo, const json_t *row)
+/* An event says that there is something, not what: the item is asked for. */
+static void ask_item(struct follower *fo, struct str id)
 {
-	json_auto_t *item = json_copy((json_t *)(uintptr_t)row);
-	int64_t message_n = json_integer_value(json_object_get(row, "messageN"));
-	int64_t type = json_integer_value(json_object_get(row, "type"));
-	int64_t status = json_integer_value(json_object_get(row, "status"));
+	json_auto_t *answer = NULL;
+	const json_t *items;
 
-	if (json_integer_value(json_object_get(row, "runN")) != fo->run_n || type < 0 || type >= TYPE_COUNT || status < 0
-		|| status >= WORK_COUNT)
+	fo->rc = threads_ask(fo->cli, "show",
+		json_pack("{s:s%, s:i}", "id", fo->watching->thread_id.p, fo->watching->thread_id.n, "limit", 100), &answer, fo->f);
+	items = json_object_get(answer, "items");
+	for (size_t i = 0; i < json_array_size(items); i++)
+		if (str_eq(json_member_str(json_array_get(items, i), "id"), id))
+			take_item(fo, json_array_get(items, i));
+}
+
+static void take_item_event(struct follower *fo, const json_t *data)
+{
+	struct str id = json_member_str(data, "turnItemId");
+	const struct seen *seen = seen_of(fo, id);
+	json_auto_t *item = NULL;
+
+	if (!str_eq(json_member_str(data, "runId"), fo->run_id))
 		return;
-	(void)json_object_set_new(item, "type", json_string(item_type_name(type)));
-	(void)json_object_set_new(item, "status", json_string(work_status_name(status)));
-	if (message_n != 0 && message_n == fo->message_n)
-		(void)json_object_set_new(item, "text", json_stringn(fo->message.p, fo->message.n));
+	if (!is_text_type(json_member_str(data, "type"))) {
+		if (seen == NULL || (is_over(json_member_str(data, "status")) && !seen->is_over))
+			ask_item(fo, id);
+		return;
+	}
+	/* Its text comes by itself. */
+	item = json_copy((json_t *)(uintptr_t)data);
+	(void)json_object_set_new(item, "id", json_stringn(id.p, id.n));
 	take_item(fo, item);
 }
 
 static void take_text(struct follower *fo, const json_t *data)
 {
-	struct seen *seen = seen_of(fo, json_integer_value(json_object_get(data, "itemN")));
+	struct seen *seen = seen_of(fo, json_member_str(data, "turnItemId"));
 
 	if (seen != NULL && seen->is_text)
 		add_text(fo, seen, (size_t)json_integer_value(json_object_get(data, "at")), json_member_str(data, "text"));
@@ -154,13 +169,13 @@ static void take_request(struct follower *fo, const json_t *request)
 	fo->rc = fo->rc < 0 ? -1 : 0;
 }
 
-static void take_request_row(struct follower *fo, const json_t *row)
+static void take_request_event(struct follower *fo, const json_t *data)
 {
 	json_auto_t *answer = NULL;
-	struct str id = json_member_str(row, "id");
+	struct str id = json_member_str(data, "requestId");
 	const json_t *requests;
 
-	if (json_integer_value(json_object_get(row, "status")) != REQUEST_IS_PENDING)
+	if (!str_eq(json_member_str(data, "status"), STR("pending")))
 		return;
 	fo->rc = threads_ask(fo->cli, "requests",
 		json_pack("{s:s%}", "id", fo->watching->thread_id.p, fo->watching->thread_id.n), &answer, fo->f);
@@ -188,52 +203,38 @@ static void take_run(struct follower *fo, struct str status, struct str failure)
 	(void)fflush(fo->watching->aside);
 }
 
-static void take_run_row(struct follower *fo, const json_t *row)
+static void take_run_event(struct follower *fo, const json_t *data)
 {
-	int64_t status = json_integer_value(json_object_get(row, "status"));
-
-	if (json_integer_value(json_object_get(row, "n")) == fo->run_n && status >= 0 && status < RUN_COUNT)
-		take_run(fo, str_of(run_status_name(status)), json_member_str(json_object_get(row, "failure"), "message"));
+	if (str_eq(json_member_str(data, "runId"), fo->run_id))
+		take_run(fo, json_member_str(data, "status"), json_member_str(json_object_get(data, "failure"), "message"));
 }
 
 /* ---- events ---- */
 
-static bool is_ours(const struct follower *fo, struct str type, const json_t *data)
-{
-	if (str_eq(type, STR("turn-item.text-appended")))
-		return seen_of((struct follower *)(uintptr_t)fo, json_integer_value(json_object_get(data, "itemN"))) != NULL;
-	return json_integer_value(json_object_get(data, "threadN")) == fo->thread_n;
-}
-
 static void take_event(struct follower *fo, struct str type, const json_t *data)
 {
-	if (str_eq(type, STR("turn-item.text-appended"))) {
+	if (str_eq(type, STR("turn-item.text-appended")))
 		take_text(fo, data);
-	} else if (str_eq(type, STR("turn-item.updated"))) {
-		take_item_row(fo, data);
-	} else if (str_eq(type, STR("message.updated"))) {
-		fo->message_n = json_integer_value(json_object_get(data, "n"));
-		fo->message.n = 0;
-		buf_add_str(&fo->message, json_member_str(data, "text"));
-	} else if (str_eq(type, STR("runtime-request.updated"))) {
-		take_request_row(fo, data);
-	} else if (str_eq(type, STR("thread-run.updated"))) {
-		take_run_row(fo, data);
-	}
+	else if (str_eq(type, STR("turn-item.updated")))
+		take_item_event(fo, data);
+	else if (str_eq(type, STR("runtime-request.updated")))
+		take_request_event(fo, data);
+	else if (str_eq(type, STR("thread-run.updated")))
+		take_run_event(fo, data);
+	else if (str_eq(type, STR("thread.updated")) && json_object_get(data, "deletedAt") != NULL)
+		take_run(fo, str_of(run_status_name(RUN_CANCELLED)), STR("the thread was deleted"));
 }
 
-/* For --json: the items are remembered, so that their text is known to be ours. */
 static void print_event(struct follower *fo, struct str type, const json_t *data, struct str line)
 {
+	int status = run_status_find(json_member_str(data, "status"));
+
 	print_json_text(line);
 	(void)fflush(stdout);
-	if (str_eq(type, STR("turn-item.updated")))
-		(void)see(fo, json_integer_value(json_object_get(data, "n")));
-	if (str_eq(type, STR("thread-run.updated"))
-		&& json_integer_value(json_object_get(data, "n")) == fo->run_n
-		&& run_is_terminal(json_integer_value(json_object_get(data, "status")))) {
+	if (str_eq(type, STR("thread-run.updated")) && str_eq(json_member_str(data, "runId"), fo->run_id) && status >= 0
+		&& run_is_terminal(status)) {
 		fo->is_over = true;
-		fo->watching->outcome = str_of(run_status_name(json_integer_value(json_object_get(data, "status"))));
+		fo->watching->outcome = str_of(run_status_name(status));
 	}
 }
 
@@ -248,7 +249,7 @@ static void take(void *context, struct str line)
 	const json_t *data = json_object_get(event, "data");
 	struct str type = json_member_str(event, "type");
 
-	if (fo->rc != 0 || fo->is_over || !is_ours(fo, type, data))
+	if (fo->rc != 0 || fo->is_over || !str_eq(json_member_str(event, "threadId"), fo->watching->thread_id))
 		return;
 	round.arena = arena;
 	fo->cli = &round;
@@ -298,9 +299,7 @@ static void take_snapshot(struct follower *fo, const json_t *answer, const json_
 
 		if (json_integer_value(json_object_get(item, "runN")) != fo->run_n)
 			continue;
-		if (fo->watching->json)
-			(void)see(fo, json_integer_value(json_object_get(item, "n")));
-		else
+		if (!fo->watching->json)
 			take_item(fo, item);
 	}
 	if (fo->watching->json) {
@@ -328,7 +327,7 @@ static int follow(struct follower *fo, struct failure *f)
 		return 0;
 	}
 	fo->watching->thread_id = str_dup(fo->cli->arena, json_member_str(json_object_get(answer, "thread"), "id"));
-	fo->thread_n = json_integer_value(json_object_get(json_object_get(answer, "thread"), "n"));
+	fo->run_id = str_dup(fo->cli->arena, json_member_str(run, "id"));
 	fo->run_n = json_integer_value(json_object_get(run, "n"));
 	following.since = json_integer_value(json_object_get(answer, "seq"));
 	fo->watching->outcome = str_of(run_status_name(run_status_find(json_member_str(run, "status"))));
@@ -340,13 +339,11 @@ static int follow(struct follower *fo, struct failure *f)
 
 int threads_follow(struct cli *cli, struct watching *watching, struct failure *f)
 {
-	struct follower fo = {.cli = cli, .watching = watching, .f = f};
+	struct follower fo = {.cli = cli, .life = cli->arena, .watching = watching, .f = f};
 	int rc;
 
-	buf_init(&fo.message, NULL, SIZE_MAX);
 	rc = follow(&fo, f);
 	end_line(&fo);
-	buf_finish(&fo.message);
 	free(fo.seen);
 	return rc;
 }

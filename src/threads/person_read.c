@@ -367,6 +367,7 @@ static int write_item(struct snapshot *s, int64_t n, struct json_writer *w, stru
 	}
 	jw_object_begin(w);
 	jw_kint(w, "n", item.n);
+	jw_kstr(w, "id", item.id);
 	jw_kint(w, "ordinal", item.ordinal);
 	jw_kint_opt(w, "runN", item.run_n);
 	jw_ktext(w, "type", item_type_name(item.type));

@@ -64,14 +64,14 @@ static int check_text(struct rebuilding *r, const json_t *data, struct failure *
 	return rc < 0 ? -1 : 0;
 }
 
-SQL(SQL_LOG, "SELECT seq, type, data FROM event WHERE type >= 40 AND type <= 53 ORDER BY seq");
+SQL(SQL_LOG, "SELECT seq, type, data FROM event WHERE type BETWEEN $1 AND $2 ORDER BY seq");
 
 static int read_log(struct rebuilding *r, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
 	int rc;
 
-	if (query(r->s, &q, f, SQL_LOG, "") != 0)
+	if (query(r->s, &q, f, SQL_LOG, "ii", (int64_t)EVENT_PROJECT_UPDATED, (int64_t)EVENT_CHECKPOINT_UPDATED) != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
 		struct json_error error;

@@ -73,21 +73,35 @@ int run_start(struct tx *tx, struct thread_run_row *run, struct failure *f)
 	return effect_add(tx, run->thread_n, run->n, EFFECT_BASELINE, STR_NONE, f);
 }
 
+static int node_end(struct tx *tx, int64_t node_n, enum work_status status, struct failure *f)
+{
+	struct node_row node;
+
+	if (node_n == 0)
+		return 0;
+	if (NEED(&tx->snapshot, node, node_n, &node, f) != 0)
+		return -1;
+	node.status = status;
+	node.completed_at = tx->snapshot.now;
+	return PUT(tx, node, &node, node.thread_n, f);
+}
+
 static int attempt_end(struct tx *tx, int64_t attempt_n, enum work_status attempt_status, enum work_status node_status,
 	struct failure *f)
 {
 	struct run_attempt_row attempt;
-	struct node_row node;
 
-	if (attempt_n == 0)
-		return 0;
-	if (NEED(&tx->snapshot, run_attempt, attempt_n, &attempt, f) != 0
-		|| NEED(&tx->snapshot, node, attempt.root_node_n, &node, f) != 0)
+	if (NEED(&tx->snapshot, run_attempt, attempt_n, &attempt, f) != 0)
 		return -1;
 	attempt.status = attempt_status;
-	node.status = node_status;
-	attempt.completed_at = node.completed_at = tx->snapshot.now;
-	return PUT(tx, run_attempt, &attempt, attempt.thread_n, f) != 0 ? -1 : PUT(tx, node, &node, node.thread_n, f);
+	attempt.completed_at = tx->snapshot.now;
+	return PUT(tx, run_attempt, &attempt, attempt.thread_n, f) != 0 ? -1 : node_end(tx, attempt.root_node_n, node_status, f);
+}
+
+/* A run of an agent that dais did not start has no attempt. */
+static int work_end(struct tx *tx, const struct thread_run_row *run, enum work_status status, struct failure *f)
+{
+	return run->attempt_n == 0 ? node_end(tx, run->root_node_n, status, f) : attempt_end(tx, run->attempt_n, status, status, f);
 }
 
 SQL(SQL_PENDING_REQUEST, "SELECT n FROM runtime_request WHERE thread_n = $1 AND status = 0 LIMIT 1");
@@ -208,7 +222,7 @@ int run_end(struct tx *tx, struct thread_run_row *run, enum run_status status, s
 	if (!was_queued) {
 		enum work_status end = work_status_of(status);
 
-		if (attempt_end(tx, run->attempt_n, end, end, f) != 0 || items_end_run(tx, run->n, end, f) != 0
+		if (work_end(tx, run, end, f) != 0 || items_end_run(tx, run->n, end, f) != 0
 			|| requests_cancel(tx, thread.n, f) != 0)
 			return -1;
 	}
