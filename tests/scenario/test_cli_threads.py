@@ -219,7 +219,7 @@ def test_a_permission_is_given_on_the_command_line_and_it_is_on_record_by_whom(a
     with agents.dais.follow("events", "--since", "0", "--type", "runtime-request", "--json") as lines:
         events = [json.loads(lines.readline()) for _ in range(2)]
     assert [event["data"]["status"] for event in events] == ["pending", "resolved"]
-    assert events[1]["actor"]["id"] == "local" and events[1]["data"]["answeredBy"] > 0
+    assert events[1]["actor"]["id"] == "local"
     assert "not open any more" in agents.dais.run("threads", "answer", request["id"], "--accept", check=1).stderr
 
 
