@@ -53,8 +53,7 @@ def test_without_a_home_variable_the_state_is_in_the_users_home_and_never_where_
 @pytest.mark.parametrize("wrong, nearest", [("DAIS_LISTENN", "DAIS_LISTEN"), ("DAIS_STATE", "DAIS_STATE_DIR"),
                                             ("DAIS_HTTP_ALLOWED_HOSTS", "DAIS_ALLOWED_HOSTS")])
 def test_a_variable_that_nothing_reads_is_named_with_the_nearest_one(stopped, wrong, nearest):
-    stopped.environment = {wrong: "127.0.0.1:1", "DAIS_LOG_FORMAT": "json", "DAIS_TOKEN": "x", "DAIS_SEAT_TOKEN": "x",
-                           "DAIS_PROGRAM": "x", "DAIS_BUILD": "x"}
+    stopped.environment = {wrong: "127.0.0.1:1", "DAIS_LOG_FORMAT": "json", "DAIS_TOKEN": "x", "DAIS_SEAT_TOKEN": "x"}
     lines = stopped.run("serve", "--print-config", check=0).stderr.splitlines()
     stopped.start()
     for log in (lines, stopped.log().splitlines()):
