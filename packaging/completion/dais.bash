@@ -40,7 +40,7 @@ _dais() {
 	open) own="--print" ;;
 	backup) own="--force" ;;
 	export) own="--force" ;;
-	doctor) own="--json" ;;
+	doctor) own="--json --rebuild" ;;
 	esac
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$own $shared" -- "$word")

@@ -128,7 +128,9 @@ static const struct plain plain_launch = {
 	.args_size = sizeof(struct launch_arg),
 	.output = "{\"type\":\"object\",\"properties\":{\"threadId\":" TEXT_TYPE ",\"projectId\":" TEXT_TYPE
 		  ",\"modelSelection\":{\"type\":\"object\"},\"runId\":" TEXT_OR_NULL ",\"status\":" TEXT_OR_NULL
-		  "},\"required\":[\"threadId\",\"projectId\",\"modelSelection\"]}",
+		  "}}",
+	ERRORS(FAIL_PARENT_NOT_ACTIVE, FAIL_PROVIDER_UNAVAILABLE, FAIL_MODEL_UNAVAILABLE, FAIL_RUNTIME_MODE_ESCALATION_DENIED,
+		FAIL_INTERACTION_MODE_ESCALATION_DENIED),
 	.run = run_launch,
 	.example = "{\"title\":\"Split parser\",\"message\":\"Move the lexer to its own file.\",\"workspaceStrategy\":{\"type\":\"worktree\",\"baseRef\":\"main\"}}",
 	.wait_ms = launch_wait_ms,

@@ -364,11 +364,11 @@ def test_too_many_calls_at_once_are_refused_with_a_time(attacked):
 # ---- scarce ----
 
 def test_fd_exhaustion(new_dais):
-    """64 descriptors: connections over it get 503 or are turned away, and it recovers."""
+    """72 descriptors: connections over it get 503 or are turned away, and it recovers."""
     server = new_dais()
     server.state.mkdir(mode=0o700)
     # The program raises its soft limit to the hard one, so a shell lowers both.
-    command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", PROGRAM, "serve", "--state", str(server.state), "--listen", "127.0.0.1:0"]
+    command = ["sh", "-c", 'ulimit -n 72; exec "$@"', "sh", PROGRAM, "serve", "--state", str(server.state), "--listen", "127.0.0.1:0"]
     with open(server.log_path, "ab") as log:
         server.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=server.env(),
                                           cwd=server.work)

@@ -80,7 +80,7 @@ class Desk:
         self.start()
 
     def call(self, tool, **arguments):
-        done = self.dais.run("call", tool, "-", stdin=json.dumps(arguments))
+        done = self.dais.run("call", tool, "-", stdin=json.dumps(arguments), cwd=self.root)
         assert done.stdout, f"exit {done.returncode}: {done.stderr}"
         return json.loads(done.stdout)
 
@@ -283,9 +283,10 @@ def test_without_a_repository_or_without_a_folder_there_is_no_work(desk):
     thread = desk.worktree("where")
     assert desk.wait(thread) == "failed"
     assert desk.failure(thread)["code"] == "repository_missing"
+    thread = desk.launch()
     desk.root.rmdir()
-    thread = desk.launch("where")
-    assert desk.wait(thread) == "failed"
+    desk.dais.run("threads", "send", thread["threadId"], "where", check=0)
+    until(lambda: desk.run_status(thread) == "failed")
     assert desk.failure(thread)["class"] == "validation_error" and not desk.sessions(thread)
 
 
