@@ -4,6 +4,7 @@
 #include "threads/status.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* What was printed of an item. */
 struct seen {
@@ -110,14 +111,33 @@ static void take_item(struct follower *fo, const json_t *item)
 	(void)fflush(fo->watching->aside);
 }
 
+#define ASK_TRIES 100
+#define ASK_PAUSE_MS 100
+
+/* A server that starts again between an event and the question about it is waited for, as the events are. */
+static int ask_patiently(struct follower *fo, const char *what, int limit, json_t **answer)
+{
+	for (int tries = 1;; tries++) {
+		json_t *arguments = json_pack("{s:s%}", "id", fo->watching->thread_id.p, fo->watching->thread_id.n);
+
+		if (limit > 0)
+			(void)json_object_set_new(arguments, "limit", json_integer(limit));
+		if (threads_ask(fo->cli, what, arguments, answer, fo->f) == 0)
+			return 0;
+		if (fo->f->code != FAIL_NOT_REACHABLE || tries == ASK_TRIES)
+			return -1;
+		failure_init(fo->f, fo->f->arena);
+		(void)nanosleep(&(struct timespec){.tv_nsec = ASK_PAUSE_MS * 1000000L}, NULL);
+	}
+}
+
 /* An event says that there is something, not what: the item is asked for. */
 static void ask_item(struct follower *fo, struct str id)
 {
 	json_auto_t *answer = NULL;
 	const json_t *items;
 
-	fo->rc = threads_ask(fo->cli, "show",
-		json_pack("{s:s%, s:i}", "id", fo->watching->thread_id.p, fo->watching->thread_id.n, "limit", 100), &answer, fo->f);
+	fo->rc = ask_patiently(fo, "show", 100, &answer);
 	items = json_object_get(answer, "items");
 	for (size_t i = 0; i < json_array_size(items); i++)
 		if (str_eq(json_member_str(json_array_get(items, i), "id"), id))
@@ -177,8 +197,7 @@ static void take_request_event(struct follower *fo, const json_t *data)
 
 	if (!str_eq(json_member_str(data, "status"), STR("pending")))
 		return;
-	fo->rc = threads_ask(fo->cli, "requests",
-		json_pack("{s:s%}", "id", fo->watching->thread_id.p, fo->watching->thread_id.n), &answer, fo->f);
+	fo->rc = ask_patiently(fo, "requests", 0, &answer);
 	requests = json_object_get(answer, "requests");
 	for (size_t i = 0; i < json_array_size(requests); i++)
 		if (str_eq(json_member_str(json_array_get(requests, i), "id"), id))
