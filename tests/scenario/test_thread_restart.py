@@ -204,6 +204,7 @@ def spellings(secret):
     return {raw, base64.b64encode(raw).rstrip(b"="), urllib.parse.quote(secret, safe="").encode()}
 
 
+@pytest.mark.preload  # a sanitizer makes the memory of a process terabytes, and it is read here
 def test_the_credential_of_an_agent_is_nowhere_else(rehearse):
     rehearsal = rehearse(turn("run: [sh, -c, \"tr '\\\\0' '\\\\n' < /proc/self/environ | cut -d= -f1\"]",
                               "mcp: {tool: orchestrator_capabilities, arguments: {}, save: r}",
