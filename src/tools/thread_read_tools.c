@@ -1,9 +1,7 @@
 /* t3_thread_list, t3_thread_read. */
 #include "tools/thread_fields.h"
 
-#define PULL_REQUEST_TYPE \
-	"{\"type\":[\"object\",\"null\"],\"properties\":{\"projectId\":" TEXT_TYPE ",\"repository\":" TEXT_TYPE \
-	",\"number\":" INT_TYPE ",\"url\":" TEXT_TYPE "}}"
+#define PULL_REQUEST_TYPE "{\"description\":\"{projectId, repository, number, url}, or null\"}"
 #define THREAD_MEMBERS \
 	"\"threadId\":" TEXT_TYPE ",\"title\":" TEXT_TYPE ",\"createdBy\":" TEXT_TYPE ",\"creationSource\":" TEXT_TYPE \
 	",\"status\":" TEXT_TYPE ",\"latestRunId\":" TEXT_OR_NULL ",\"providerInstanceId\":" TEXT_TYPE ",\"model\":" TEXT_OR_NULL \
