@@ -233,6 +233,8 @@ int admin_threads(const struct admin_desk *desk, const json_t *request, struct a
 	struct changing changing = {op, &args, out};
 	int rc;
 
+	if (op == NULL)
+		return fail(f, FAIL_INTERNAL, "It is no request about threads.");
 	if (desk->threads == NULL)
 		return fail(f, FAIL_UNAVAILABLE, "This server runs no agents.");
 	if (read_args(op, request, arena, &args, f) != 0)

@@ -114,7 +114,7 @@ static bool is_wanted(const struct listing *l, const struct query *q)
 
 	if (!l->args->with_subagents && col_int(q, 1) == RELATION_SUBAGENT)
 		return false;
-	if (l->part.n > 0 && memmem(title.p, title.n, l->part.p, l->part.n) == NULL)
+	if (l->part.p != NULL && (title.p == NULL || memmem(title.p, title.n, l->part.p, l->part.n) == NULL))
 		return false;
 	for (size_t i = 0; i < l->args->status_count; i++)
 		if (l->args->statuses[i] == col_int(q, 2))

@@ -29,12 +29,12 @@ struct plain {
 };
 
 /* What a schema of an answer says of an optional text. */
-#define TEXT_OR_NULL "{\"description\":\"text, or null\"}"
+#define TEXT_OR_NULL "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}"
 #define TEXT_TYPE "{\"type\":\"string\"}"
 #define BOOL_TYPE "{\"type\":\"boolean\"}"
 #define INT_TYPE "{\"type\":\"integer\"}"
-#define INT_OR_NULL "{\"description\":\"a whole number, or null\"}"
-#define OBJECT_OR_NULL "{\"description\":\"an object, or null\"}"
+#define INT_OR_NULL "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}"
+#define OBJECT_OR_NULL "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"null\"}]}"
 
 /* Refused to every caller alike. */
 #define PLAIN_ERRORS_COUNT 3

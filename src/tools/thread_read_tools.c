@@ -1,11 +1,10 @@
 /* t3_thread_list, t3_thread_read. */
 #include "tools/thread_fields.h"
 
-#define PULL_REQUEST_TYPE "{\"description\":\"{projectId, repository, number, url}, or null\"}"
 #define THREAD_MEMBERS \
 	"\"threadId\":" TEXT_TYPE ",\"title\":" TEXT_TYPE ",\"createdBy\":" TEXT_TYPE ",\"creationSource\":" TEXT_TYPE \
 	",\"status\":" TEXT_TYPE ",\"latestRunId\":" TEXT_OR_NULL ",\"providerInstanceId\":" TEXT_TYPE ",\"model\":" TEXT_OR_NULL \
-	",\"runtimeMode\":" TEXT_TYPE ",\"interactionMode\":" TEXT_TYPE ",\"linkedPullRequest\":" PULL_REQUEST_TYPE \
+	",\"runtimeMode\":" TEXT_TYPE ",\"interactionMode\":" TEXT_TYPE ",\"linkedPullRequest\":" OBJECT_OR_NULL \
 	",\"parentThreadId\":" TEXT_OR_NULL ",\"relationshipToParent\":" TEXT_OR_NULL ",\"itemCount\":" INT_TYPE \
 	",\"createdAt\":" TEXT_TYPE ",\"updatedAt\":" TEXT_TYPE
 
