@@ -128,3 +128,38 @@ void state_free(const struct state_field *fields, void *of)
 		}
 	}
 }
+
+void state_make_tables(const struct state_field *fields, void *of)
+{
+	for (const struct state_field *field = fields; field->name != NULL; field++) {
+		json_t **table = (json_t **)(void *)((char *)of + field->at);
+
+		if (field->type == STATE_JSON && !json_is_object(*table))
+			state_json(table, json_object());
+	}
+}
+
+int state_reload(const struct state_field *fields, const json_t *from, void *to, struct failure *f)
+{
+	int rc;
+
+	state_free(fields, to);
+	rc = state_load(fields, from, to, f);
+	state_make_tables(fields, to);
+	return rc;
+}
+
+size_t state_plain(char *to, size_t most, struct str text)
+{
+	size_t n = text.n < most ? text.n : most;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '_';
+	return n;
+}
+
+void state_row_text(json_t *row, const char *key, struct str value)
+{
+	if (value.p != NULL)
+		(void)json_object_set_new(row, key, json_stringn(value.p, value.n));
+}

@@ -31,9 +31,18 @@ int state_load(const struct state_field *fields, const json_t *from, void *to, s
 /* Frees what is owned and zeroes all members. */
 void state_free(const struct state_field *fields, void *of);
 
+/* Every STATE_JSON member that is missing becomes an empty object, so that nobody has to ask. */
+void state_make_tables(const struct state_field *fields, void *of);
+/* state_free, state_load, state_make_tables: whatever was there is gone, also after a failure. */
+int state_reload(const struct state_field *fields, const json_t *from, void *to, struct failure *f);
+
+/* At most `most` bytes of a text that only identifies: what is not printable ASCII becomes _. The bytes written. */
+size_t state_plain(char *to, size_t most, struct str text);
 /* Replace what is owned. Absent text stays absent; `json` is stolen. */
 void state_text(struct str *owned, struct str text);
 void state_json(json_t **owned, json_t *json);
+/* A member of a table's row, left out when absent. */
+void state_row_text(json_t *row, const char *key, struct str value);
 /* Bytes that `text` takes in the saved state: what others choose is counted before it is kept. */
 size_t state_cost(struct str text);
 

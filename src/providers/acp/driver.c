@@ -1,6 +1,8 @@
 /* The rows of the family in the table of drivers, and what comes in: orders, lines, time, the end. */
 #include "providers/acp/acp.h"
 
+#include "providers/due.h"
+#include "providers/exit.h"
 #include "providers/state.h"
 
 #include <stdlib.h>
@@ -254,32 +256,10 @@ static struct str last_words(const struct agent_exit *exit, struct arena *arena)
 	return str_printf(arena, "%s%.*s. Its last words: %.*s", before, STRF(how), STRF(tail));
 }
 
-struct exit_cause {
-	const char *cause;
-	enum provider_failure_code code;
-};
-
-/* What of the causes of the attempt host is more than an end of the process. */
-static const struct exit_cause exit_causes[] = {
-	{"deadline", CODE_timeout},
-	{"line_too_long", CODE_protocol_violation},
-	{"spawn_failed", CODE_spawn_failed},
-	{"stalled", CODE_stalled},
-	{"start_timeout", CODE_start_timeout},
-};
-
-static enum provider_failure_code code_of_exit(const struct agent_exit *exit)
-{
-	for (size_t i = 0; i < sizeof(exit_causes) / sizeof(exit_causes[0]); i++)
-		if (str_eq(exit->cause, str_of(exit_causes[i].cause)))
-			return exit_causes[i].code;
-	return exit->is_stdout_only ? CODE_stdout_closed : CODE_process_exit;
-}
-
 void acp_exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct acp *a = (struct acp *)agent;
-	struct agent_failure failure = agent_failure_of(code_of_exit(exit), last_words(exit, out->arena));
+	struct agent_failure failure = agent_failure_of(exit_code_of(exit), last_words(exit, out->arena));
 
 	if (a->phase == ACP_OVER)
 		return;
@@ -291,11 +271,6 @@ void acp_exited(struct agent *agent, const struct agent_exit *exit, struct agent
 }
 
 /* ---- time ---- */
-
-static int64_t sooner(int64_t one, int64_t other)
-{
-	return one == 0 || (other != 0 && other < one) ? other : one;
-}
 
 /* When the silence of a running turn is worth a word. A person may take as long as it likes. */
 static int64_t silence_due(const struct acp *a)
@@ -316,11 +291,11 @@ int64_t acp_due(const struct agent *agent)
 
 	if (a->phase == ACP_OVER || a->phase == ACP_IDLE)
 		return 0;
-	due = sooner(due, a->open_due);
-	due = sooner(due, a->quiet_due);
-	due = sooner(due, a->cancel_due);
-	due = sooner(due, rpc_due(&a->rpc));
-	return sooner(due, silence_due(a));
+	due = due_earlier(due, a->open_due);
+	due = due_earlier(due, a->quiet_due);
+	due = due_earlier(due, a->cancel_due);
+	due = due_earlier(due, rpc_due(&a->rpc));
+	return due_earlier(due, silence_due(a));
 }
 
 static void expire_calls(struct acp *a, int64_t now, struct agent_out *out)

@@ -120,14 +120,14 @@ static bool keep(struct claude *c, const struct ask *ask, struct arena *arena)
 {
 	json_t *row = json_object();
 
-	claude_row_text(row, "id", ask->id);
-	claude_row_text(row, "item", ask->item);
+	state_row_text(row, "id", ask->id);
+	state_row_text(row, "item", ask->item);
 	if (ask->row->request == REQUEST_USER_INPUT)
 		json_object_set_new(row, "questions", kept_questions(ask->input));
 	else
 		json_object_set_new(row, "rules", session_rules(json_object_get(ask->request, "permission_suggestions")));
 	if (ask->row->request != REQUEST_USER_INPUT)
-		claude_row_text(row, "call", call_hash(arena, ask));
+		state_row_text(row, "call", call_hash(arena, ask));
 	if (!fits(c, arena, row))
 		json_object_del(row, "rules"); /* then "for the session" is for this very call */
 	if (!fits(c, arena, row)) {

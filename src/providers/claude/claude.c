@@ -2,6 +2,8 @@
 #include "providers/claude/claude.h"
 
 #include "base/limits.h"
+#include "providers/due.h"
+#include "providers/exit.h"
 
 #include <stdlib.h>
 
@@ -195,54 +197,19 @@ static void claude_order(struct agent *agent, const struct agent_order *order, i
 
 /* ---- the end of the process ---- */
 
-/* The reason stands on one line, the last. */
-static struct str last_line(struct str text)
+/* Some reasons why it does not start are known by their words. */
+static struct agent_failure end_failure(const struct agent_exit *exit, struct arena *arena)
 {
-	const char *end;
+	struct agent_failure known = claude_start_failure(exit_last_words(exit));
 
-	text = str_trim(text);
-	end = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
-	return end == NULL ? text : (struct str){end + 1, text.n - (size_t)(end + 1 - text.p)};
-}
-
-/* Ends that are not the program's own. */
-static const struct {
-	const char *cause;
-	enum provider_failure_code code;
-	const char *message;
-} causes[] = {
-	{"deadline", CODE_timeout, "the session reached the end of its time"},
-	{"line_too_long", CODE_protocol_violation, "the program wrote a line that is too long"},
-	{"lost", CODE_connection_lost, "nobody knows how the program ended"},
-	{"spawn_failed", CODE_spawn_failed, "the program could not be started"},
-	{"stalled", CODE_stalled, "the program was silent for too long in the middle of its turn"},
-	{"start_timeout", CODE_start_timeout, "the program wrote nothing"},
-	{"stdout_closed", CODE_stdout_closed, "the program closed its output"},
-};
-
-static struct agent_failure exit_failure(const struct agent_exit *exit, struct arena *arena)
-{
-	struct str cause = exit->is_stdout_only ? STR("stdout_closed") : exit->cause;
-	struct str said = last_line(exit->stderr_tail);
-	struct agent_failure failure = claude_start_failure(said);
-	const char *colon = said.n > 0 ? ": " : "";
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (str_eq(cause, str_of(causes[i].cause)))
-			return agent_failure_of(causes[i].code,
-				str_printf(arena, "%s%s%.*s", causes[i].message, colon, STRF(said)));
-	if (!str_eq(failure.code, STR("process_exit")))
-		return failure;
-	failure.message = exit->code < 0
-		? str_printf(arena, "the program was ended by signal %d%s%.*s", exit->signal, colon, STRF(said))
-		: str_printf(arena, "the program ended with code %d%s%.*s", exit->code, colon, STRF(said));
-	return failure;
+	return exit_code_of(exit) == CODE_process_exit && !str_eq(known.code, STR("process_exit")) ? known
+												     : exit_failure(exit, arena);
 }
 
 static void claude_exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct claude *c = (struct claude *)(void *)agent;
-	struct agent_failure failure = exit_failure(exit, out->arena);
+	struct agent_failure failure = end_failure(exit, out->arena);
 	bool is_wanted = c->closes || c->is_interrupted;
 
 	if (c->phase == PHASE_NEW || c->phase == PHASE_OPENING)
@@ -261,26 +228,13 @@ static void claude_exited(struct agent *agent, const struct agent_exit *exit, st
 
 /* ---- time ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a == 0 ? b : b == 0 || a < b ? a : b;
-}
-
 static int64_t claude_due(const struct agent *agent)
 {
 	const struct claude *c = (const struct claude *)(const void *)agent;
 
 	if (c->phase == PHASE_DEAD)
 		return 0;
-	return earlier(earlier(c->open_by, c->interrupt_by), earlier(c->close_by, claude_controls_due(c)));
-}
-
-static bool is_due(int64_t *by, int64_t now)
-{
-	if (*by == 0 || *by > now)
-		return false;
-	*by = 0;
-	return true;
+	return due_earlier(due_earlier(c->open_by, c->interrupt_by), due_earlier(c->close_by, claude_controls_due(c)));
 }
 
 /* It does not listen: what is left to say is said when it is gone. */
@@ -298,15 +252,15 @@ static void claude_tick(struct agent *agent, int64_t now, struct agent_out *out)
 	if (c->phase == PHASE_DEAD)
 		return;
 	claude_controls_expire(c, out);
-	if (is_due(&c->open_by, now)) {
+	if (due_passed(&c->open_by, now)) {
 		agent_out_event(out, EVENT_OPEN_FAILED)->failure =
 			agent_failure_of(CODE_start_timeout, STR("the program did not answer its first line"));
 		c->phase = PHASE_DEAD;
 		give_up(c, out);
 	}
-	if (is_due(&c->interrupt_by, now))
+	if (due_passed(&c->interrupt_by, now))
 		give_up(c, out);
-	if (!is_due(&c->close_by, now))
+	if (!due_passed(&c->close_by, now))
 		return;
 	if (c->is_shut) {
 		give_up(c, out);

@@ -94,8 +94,6 @@ void claude_set(struct str *field, struct str value);
 #define CLEAR(c, field) state_text(&(c)->field, STR_NONE)
 /* An id as it is kept and told: at most LIMIT_CLAUDE_ID_BYTES printable bytes. */
 struct str claude_id(struct arena *arena, struct str id);
-/* {"a": …} for the tables; steals nothing. */
-void claude_row_text(json_t *row, const char *key, struct str value);
 
 /* ---- launch.c ---- */
 int claude_check(const struct provider_instance *instance, struct failure *f);

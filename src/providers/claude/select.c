@@ -20,9 +20,9 @@ static void ask(struct claude *c, const struct agent_order *order, const char *s
 	struct str id = claude_write_request(c, out, subtype, member, value);
 	json_t *row = json_object();
 
-	claude_row_text(row, "order", order->key);
-	claude_row_text(row, "member", str_of(member));
-	claude_row_text(row, "value", value);
+	state_row_text(row, "order", order->key);
+	state_row_text(row, "member", str_of(member));
+	state_row_text(row, "value", value);
 	json_object_set_new(row, "by", json_integer(c->now + LIMIT_CLAUDE_CONTROL_MS));
 	json_object_setn_new(c->controls, id.p, id.n, row);
 }

@@ -58,20 +58,9 @@ static const struct state_field claude_fields[] = {
 	STATE_FIELDS_END,
 };
 
-/* Tables are always there, so that nobody has to ask. */
-static void make_tables(struct claude *c)
-{
-	for (const struct state_field *field = claude_fields; field->name != NULL; field++) {
-		json_t **table = (json_t **)(void *)((char *)c + field->at);
-
-		if (field->type == STATE_JSON && !json_is_object(*table))
-			state_json(table, json_object());
-	}
-}
-
 void claude_state_init(struct claude *c)
 {
-	make_tables(c);
+	state_make_tables(claude_fields, c);
 }
 
 void claude_state_finish(struct claude *c)
@@ -86,29 +75,14 @@ void claude_save(const struct agent *agent, struct json_writer *w)
 
 int claude_load(struct agent *agent, const json_t *state, struct failure *f)
 {
-	struct claude *c = (struct claude *)(void *)agent;
-	int result;
-
-	state_free(claude_fields, c);
-	result = state_load(claude_fields, state, c, f);
-	make_tables(c);
-	return result;
-}
-
-static size_t clean(char *to, size_t most, struct str text)
-{
-	size_t n = text.n < most ? text.n : most;
-
-	for (size_t i = 0; i < n; i++)
-		to[i] = text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '_';
-	return n;
+	return state_reload(claude_fields, state, agent, f);
 }
 
 void claude_set(struct str *field, struct str value)
 {
 	char text[LIMIT_CLAUDE_TEXT_BYTES];
 
-	state_text(field, (struct str){text, clean(text, sizeof(text), value)});
+	state_text(field, (struct str){text, state_plain(text, sizeof(text), value)});
 }
 
 struct str claude_id(struct arena *arena, struct str id)
@@ -118,11 +92,5 @@ struct str claude_id(struct arena *arena, struct str id)
 	if (id.p == NULL)
 		return STR_NONE;
 	text = arena_alloc(arena, LIMIT_CLAUDE_ID_BYTES);
-	return (struct str){text, clean(text, LIMIT_CLAUDE_ID_BYTES, id)};
-}
-
-void claude_row_text(json_t *row, const char *key, struct str value)
-{
-	if (value.p != NULL)
-		json_object_set_new(row, key, json_stringn(value.p, value.n));
+	return (struct str){text, state_plain(text, LIMIT_CLAUDE_ID_BYTES, id)};
 }

@@ -202,8 +202,8 @@ static enum agent_status remember(struct claude *c, struct str key, struct str n
 	if (json_object_size(c->items) >= LIMIT_CLAUDE_OPEN_ITEMS)
 		return AGENT_COMPLETED;
 	row = json_object();
-	claude_row_text(row, "name", name);
-	claude_row_text(row, "parent", parent);
+	state_row_text(row, "name", name);
+	state_row_text(row, "parent", parent);
 	json_object_setn_new(c->items, key.p, key.n, row);
 	return AGENT_RUNNING;
 }

@@ -1,6 +1,8 @@
 /* The life of a session: what is ordered, what is heard, and how it ends. */
 #include "providers/codex/private.h"
 
+#include "providers/exit.h"
+
 #include <stdlib.h>
 
 void codex_refuse(struct str key, struct agent_failure failure, struct agent_out *out)
@@ -193,33 +195,6 @@ static void break_off(struct codex *codex, enum agent_status turn_status, struct
 void codex_break(struct codex *codex, struct agent_failure failure, struct agent_out *out)
 {
 	break_off(codex, AGENT_FAILED, failure, out);
-}
-
-/* The last line of stderr that says something. */
-static struct str last_words(struct str stderr_tail)
-{
-	struct str text = str_trim(stderr_tail);
-	const char *line = text.n == 0 ? NULL : memrchr(text.p, '\n', text.n);
-
-	if (line != NULL)
-		text = (struct str){line + 1, text.n - (size_t)(line + 1 - text.p)};
-	text = str_trim(text);
-	return (struct str){text.p == NULL ? "" : text.p, utf8_cut(text, LIMIT_CODEX_LAST_WORDS_BYTES)};
-}
-
-static struct agent_failure exit_failure(const struct agent_exit *exit, struct arena *arena)
-{
-	struct str words = last_words(exit->stderr_tail);
-	const char *colon = words.n > 0 ? ": " : "";
-
-	if (exit->is_stdout_only)
-		return agent_failure_of(CODE_stdout_closed,
-			str_printf(arena, "codex closed its output%s%.*s", colon, STRF(words)));
-	if (exit->code < 0)
-		return agent_failure_of(CODE_process_exit,
-			str_printf(arena, "codex was ended by signal %d%s%.*s", exit->signal, colon, STRF(words)));
-	return agent_failure_of(CODE_process_exit,
-		str_printf(arena, "codex exited with code %d%s%.*s", exit->code, colon, STRF(words)));
 }
 
 static void exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)

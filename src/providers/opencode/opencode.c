@@ -2,6 +2,8 @@
 #include "providers/opencode/opencode.h"
 
 #include "base/limits.h"
+#include "providers/due.h"
+#include "providers/exit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -299,46 +301,6 @@ static void line(struct agent *agent, struct str text, int64_t now, struct agent
 
 /* ---- the end of the process ---- */
 
-/* The reason stands on one line, the last. */
-static struct str last_line(struct str text)
-{
-	const char *end;
-
-	text = str_trim(text);
-	end = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
-	return end == NULL ? text : (struct str){end + 1, text.n - (size_t)(end + 1 - text.p)};
-}
-
-/* Ends that are not the program's own. */
-static const struct {
-	const char *cause;
-	enum provider_failure_code code;
-	const char *message;
-} causes[] = {
-	{"deadline", CODE_timeout, "the session reached the end of its time"},
-	{"line_too_long", CODE_protocol_violation, "the program wrote a line that is too long"},
-	{"lost", CODE_connection_lost, "nobody knows how the program ended"},
-	{"spawn_failed", CODE_spawn_failed, "the program could not be started"},
-	{"start_timeout", CODE_start_timeout, "the program wrote nothing"},
-	{"stdout_closed", CODE_stdout_closed, "the program closed its output"},
-};
-
-static struct agent_failure exit_failure(const struct agent_exit *exit, struct arena *arena)
-{
-	struct str cause = exit->is_stdout_only ? STR("stdout_closed") : exit->cause;
-	struct str said = last_line(exit->stderr_tail);
-	const char *colon = said.n > 0 ? ": " : "";
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (str_eq(cause, str_of(causes[i].cause)))
-			return agent_failure_of(causes[i].code, str_printf(arena, "%s%s%.*s", causes[i].message, colon, STRF(said)));
-	if (exit->code < 0)
-		return agent_failure_of(CODE_process_exit,
-			str_printf(arena, "the program was ended by signal %d%s%.*s", exit->signal, colon, STRF(said)));
-	return agent_failure_of(CODE_process_exit,
-		str_printf(arena, "the program ended with code %d%s%.*s", exit->code, colon, STRF(said)));
-}
-
 static void exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct opencode *o = (struct opencode *)(void *)agent;
@@ -356,26 +318,13 @@ static void exited(struct agent *agent, const struct agent_exit *exit, struct ag
 
 /* ---- time ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a == 0 ? b : b == 0 || a < b ? a : b;
-}
-
 static int64_t due(const struct agent *agent)
 {
 	const struct opencode *o = (const struct opencode *)(const void *)agent;
 
 	if (o->phase == PHASE_DEAD)
 		return 0;
-	return earlier(earlier(o->open_by, o->interrupt_by), earlier(o->close_by, earlier(o->start_by, o->settle_by)));
-}
-
-static bool is_due(int64_t *by, int64_t now)
-{
-	if (*by == 0 || *by > now)
-		return false;
-	*by = 0;
-	return true;
+	return due_earlier(due_earlier(o->open_by, o->interrupt_by), due_earlier(o->close_by, due_earlier(o->start_by, o->settle_by)));
 }
 
 /* It does not listen: what is left to say is said when it is gone. */
@@ -392,20 +341,20 @@ static void tick(struct agent *agent, int64_t now, struct agent_out *out)
 	o->now = now;
 	if (o->phase == PHASE_DEAD)
 		return;
-	if (is_due(&o->open_by, now)) {
+	if (due_passed(&o->open_by, now)) {
 		opencode_open_failed(o, CODE_start_timeout, STR("OpenCode's server did not get ready"), out);
 		give_up(o, out);
 	}
-	if (is_due(&o->settle_by, now))
+	if (due_passed(&o->settle_by, now))
 		opencode_settle(o, out);
-	if (is_due(&o->start_by, now)) {
+	if (due_passed(&o->start_by, now)) {
 		struct agent_failure failure = agent_failure_of(CODE_timeout, STR("OpenCode did not begin the turn"));
 
 		opencode_end_turn(o, AGENT_FAILED, &failure, out);
 	}
-	if (is_due(&o->interrupt_by, now))
+	if (due_passed(&o->interrupt_by, now))
 		give_up(o, out);
-	if (!is_due(&o->close_by, now))
+	if (!due_passed(&o->close_by, now))
 		return;
 	if (o->is_shut) {
 		give_up(o, out);

@@ -53,20 +53,9 @@ static const struct state_field opencode_fields[] = {
 	STATE_FIELDS_END,
 };
 
-/* Tables are always there, so that nobody has to ask. */
-static void make_tables(struct opencode *o)
-{
-	for (const struct state_field *field = opencode_fields; field->name != NULL; field++) {
-		json_t **table = (json_t **)(void *)((char *)o + field->at);
-
-		if (field->type == STATE_JSON && !json_is_object(*table))
-			state_json(table, json_object());
-	}
-}
-
 void opencode_state_init(struct opencode *o)
 {
-	make_tables(o);
+	state_make_tables(opencode_fields, o);
 }
 
 void opencode_state_finish(struct opencode *o)
@@ -81,29 +70,14 @@ void opencode_save(const struct agent *agent, struct json_writer *w)
 
 int opencode_load(struct agent *agent, const json_t *state, struct failure *f)
 {
-	struct opencode *o = (struct opencode *)(void *)agent;
-	int result;
-
-	state_free(opencode_fields, o);
-	result = state_load(opencode_fields, state, o, f);
-	make_tables(o);
-	return result;
-}
-
-static size_t clean(char *to, size_t most, struct str text)
-{
-	size_t n = text.n < most ? text.n : most;
-
-	for (size_t i = 0; i < n; i++)
-		to[i] = text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '_';
-	return n;
+	return state_reload(opencode_fields, state, agent, f);
 }
 
 void opencode_set(struct str *field, struct str value)
 {
 	char text[LIMIT_OPENCODE_TEXT_BYTES];
 
-	state_text(field, (struct str){text, clean(text, sizeof(text), value)});
+	state_text(field, (struct str){text, state_plain(text, sizeof(text), value)});
 }
 
 struct str opencode_id(struct arena *arena, struct str id)
@@ -113,5 +87,5 @@ struct str opencode_id(struct arena *arena, struct str id)
 	if (id.p == NULL)
 		return STR_NONE;
 	text = arena_alloc(arena, LIMIT_OPENCODE_ID_BYTES);
-	return (struct str){text, clean(text, LIMIT_OPENCODE_ID_BYTES, id)};
+	return (struct str){text, state_plain(text, LIMIT_OPENCODE_ID_BYTES, id)};
 }

@@ -77,8 +77,8 @@ static bool keep(struct pi *p, const struct dialog *d, const char *kind, struct 
 		return false;
 	}
 	row = json_object();
-	pi_row_text(row, "kind", str_of(kind));
-	pi_row_text(row, "item", item);
+	state_row_text(row, "kind", str_of(kind));
+	state_row_text(row, "item", item);
 	json_object_setn_new(p->asks, d->id.p, d->id.n, row);
 	return true;
 }

@@ -19,8 +19,8 @@ static bool order_waits(const struct pi *p, struct str order)
 
 static void wait_for(struct pi *p, json_t *row, const struct agent_order *order, struct str value)
 {
-	pi_row_text(row, "order", order->key);
-	pi_row_text(row, "value", value);
+	state_row_text(row, "order", order->key);
+	state_row_text(row, "value", value);
 	json_object_set_new(row, "by", json_integer(p->now + LIMIT_PI_COMMAND_MS));
 }
 
@@ -63,7 +63,7 @@ static bool select_mode(struct pi *p, const struct agent_order *order, struct ag
 	pi_write_value(out, p->channel, body_end(&b), false);
 	CLEAR(p, channel);
 	row = json_object();
-	pi_row_text(row, "kind", STR(MODE));
+	state_row_text(row, "kind", STR(MODE));
 	wait_for(p, row, order, order->interaction == INTERACTION_PLAN ? STR("plan") : STR("default"));
 	json_object_set_new(p->controls, MODE, row);
 	return true;

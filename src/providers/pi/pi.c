@@ -2,6 +2,8 @@
 #include "providers/pi/pi.h"
 
 #include "base/limits.h"
+#include "providers/due.h"
+#include "providers/exit.h"
 
 #include <stdlib.h>
 
@@ -95,7 +97,7 @@ static void steer(struct pi *p, const struct agent_order *order, struct agent_ou
 		return;
 	}
 	jw_kstr(&c.w, "message", text_of(out->arena, order));
-	pi_row_text(c.row, "order", order->key);
+	state_row_text(c.row, "order", order->key);
 	pi_command_end(&c);
 }
 
@@ -153,46 +155,6 @@ static void order(struct agent *agent, const struct agent_order *order, int64_t 
 
 /* ---- the end of the process ---- */
 
-/* The reason stands on one line, the last. */
-static struct str last_line(struct str text)
-{
-	const char *end;
-
-	text = str_trim(text);
-	end = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
-	return end == NULL ? text : (struct str){end + 1, text.n - (size_t)(end + 1 - text.p)};
-}
-
-/* Ends that are not the program's own. */
-static const struct {
-	const char *cause;
-	enum provider_failure_code code;
-	const char *message;
-} causes[] = {
-	{"deadline", CODE_timeout, "the session reached the end of its time"},
-	{"line_too_long", CODE_protocol_violation, "the program wrote a line that is too long"},
-	{"lost", CODE_connection_lost, "nobody knows how the program ended"},
-	{"spawn_failed", CODE_spawn_failed, "the program could not be started"},
-	{"start_timeout", CODE_start_timeout, "the program wrote nothing"},
-	{"stdout_closed", CODE_stdout_closed, "the program closed its output"},
-};
-
-static struct agent_failure exit_failure(const struct agent_exit *exit, struct arena *arena)
-{
-	struct str cause = exit->is_stdout_only ? STR("stdout_closed") : exit->cause;
-	struct str said = last_line(exit->stderr_tail);
-	const char *colon = said.n > 0 ? ": " : "";
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (str_eq(cause, str_of(causes[i].cause)))
-			return agent_failure_of(causes[i].code, str_printf(arena, "%s%s%.*s", causes[i].message, colon, STRF(said)));
-	if (exit->code < 0)
-		return agent_failure_of(CODE_process_exit,
-			str_printf(arena, "the program was ended by signal %d%s%.*s", exit->signal, colon, STRF(said)));
-	return agent_failure_of(CODE_process_exit,
-		str_printf(arena, "the program ended with code %d%s%.*s", exit->code, colon, STRF(said)));
-}
-
 static void exited(struct agent *agent, const struct agent_exit *exit, struct agent_out *out)
 {
 	struct pi *p = (struct pi *)(void *)agent;
@@ -211,26 +173,13 @@ static void exited(struct agent *agent, const struct agent_exit *exit, struct ag
 
 /* ---- time ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a == 0 ? b : b == 0 || a < b ? a : b;
-}
-
 static int64_t due(const struct agent *agent)
 {
 	const struct pi *p = (const struct pi *)(const void *)agent;
 
 	if (p->phase == PHASE_DEAD)
 		return 0;
-	return earlier(earlier(p->open_by, p->interrupt_by), earlier(p->close_by, pi_controls_due(p)));
-}
-
-static bool is_due(int64_t *by, int64_t now)
-{
-	if (*by == 0 || *by > now)
-		return false;
-	*by = 0;
-	return true;
+	return due_earlier(due_earlier(p->open_by, p->interrupt_by), due_earlier(p->close_by, pi_controls_due(p)));
 }
 
 /* It does not listen: what is left to say is said when it is gone. */
@@ -248,13 +197,13 @@ static void tick(struct agent *agent, int64_t now, struct agent_out *out)
 	if (p->phase == PHASE_DEAD)
 		return;
 	pi_controls_expire(p, out);
-	if (is_due(&p->open_by, now)) {
+	if (due_passed(&p->open_by, now)) {
 		pi_open_failed(p, CODE_start_timeout, STR("the program or its bridge did not answer"), out);
 		give_up(p, out);
 	}
-	if (is_due(&p->interrupt_by, now))
+	if (due_passed(&p->interrupt_by, now))
 		give_up(p, out);
-	if (!is_due(&p->close_by, now))
+	if (!due_passed(&p->close_by, now))
 		return;
 	if (p->is_shut) {
 		give_up(p, out);

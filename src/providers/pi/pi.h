@@ -96,7 +96,6 @@ void pi_set(struct str *field, struct str value);
 #define CLEAR(p, field) state_text(&(p)->field, STR_NONE)
 /* An id as it is kept and told: at most LIMIT_PI_ID_BYTES printable bytes. */
 struct str pi_id(struct arena *arena, struct str id);
-void pi_row_text(json_t *row, const char *key, struct str value);
 
 /* ---- launch.c ---- */
 int pi_check(const struct provider_instance *instance, struct failure *f);

@@ -59,20 +59,9 @@ static const struct state_field pi_fields[] = {
 	STATE_FIELDS_END,
 };
 
-/* Tables are always there, so that nobody has to ask. */
-static void make_tables(struct pi *p)
-{
-	for (const struct state_field *field = pi_fields; field->name != NULL; field++) {
-		json_t **table = (json_t **)(void *)((char *)p + field->at);
-
-		if (field->type == STATE_JSON && !json_is_object(*table))
-			state_json(table, json_object());
-	}
-}
-
 void pi_state_init(struct pi *p)
 {
-	make_tables(p);
+	state_make_tables(pi_fields, p);
 }
 
 void pi_state_finish(struct pi *p)
@@ -87,29 +76,14 @@ void pi_save(const struct agent *agent, struct json_writer *w)
 
 int pi_load(struct agent *agent, const json_t *state, struct failure *f)
 {
-	struct pi *p = (struct pi *)(void *)agent;
-	int result;
-
-	state_free(pi_fields, p);
-	result = state_load(pi_fields, state, p, f);
-	make_tables(p);
-	return result;
-}
-
-static size_t clean(char *to, size_t most, struct str text)
-{
-	size_t n = text.n < most ? text.n : most;
-
-	for (size_t i = 0; i < n; i++)
-		to[i] = text.p[i] >= ' ' && text.p[i] <= '~' ? text.p[i] : '_';
-	return n;
+	return state_reload(pi_fields, state, agent, f);
 }
 
 void pi_set(struct str *field, struct str value)
 {
 	char text[LIMIT_PI_TEXT_BYTES];
 
-	state_text(field, (struct str){text, clean(text, sizeof(text), value)});
+	state_text(field, (struct str){text, state_plain(text, sizeof(text), value)});
 }
 
 struct str pi_id(struct arena *arena, struct str id)
@@ -119,11 +93,5 @@ struct str pi_id(struct arena *arena, struct str id)
 	if (id.p == NULL)
 		return STR_NONE;
 	text = arena_alloc(arena, LIMIT_PI_ID_BYTES);
-	return (struct str){text, clean(text, LIMIT_PI_ID_BYTES, id)};
-}
-
-void pi_row_text(json_t *row, const char *key, struct str value)
-{
-	if (value.p != NULL)
-		json_object_set_new(row, key, json_stringn(value.p, value.n));
+	return (struct str){text, state_plain(text, LIMIT_PI_ID_BYTES, id)};
 }

@@ -12,7 +12,7 @@ bool pi_command(struct pi *p, struct command *c, const char *type, struct agent_
 	c->out = out;
 	c->id = str_printf(out->arena, "dais-%" PRId64, ++p->requests);
 	c->row = json_object();
-	pi_row_text(c->row, "kind", str_of(type));
+	state_row_text(c->row, "kind", str_of(type));
 	json_object_setn_new(p->controls, c->id.p, c->id.n, c->row);
 	buf_init(&c->text, out->arena, SIZE_MAX);
 	json_writer_init(&c->w, &c->text);
