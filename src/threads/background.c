@@ -1,5 +1,5 @@
-/* What the helper does for threads: folders for those that were launched, checkpoints before and after runs, and looks at
- * folders that callers name.
+/* What the helper does for threads: folders for those that were launched, checkpoints before and after runs and their end
+ * with their thread, and looks at folders that callers name.
  *
  * The effects in the store are the queue; what was handed to the helper stands in a list of the loop besides. When an effect
  * goes meanwhile, because its run was interrupted, the work is asked to stop. */
@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "threads/wait.h"
+#include "threads/worktrees.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ struct work {
 	struct str root, cwd, scope_id, base, branch, script, data;
 	bool is_from_origin;
 	int64_t now;
+	struct kept_scope *scopes;
+	size_t scope_count;
 	/* what came of it */
 	struct prepared prepared;
 	struct captured captured;
@@ -142,12 +145,28 @@ static void capture(struct job *job)
 		captured->checkpoint.problem = f.message;
 }
 
+/* What cannot be forgotten takes some disk space and harms nobody: it is not tried for ever. */
+static void forget(struct job *job)
+{
+	struct work *work = (struct work *)job;
+	struct workspace_call call = {.arena = work->arena, .cancel = work->cancel};
+	struct failure f;
+
+	failure_init(&f, work->arena);
+	if (kept_scopes_forget(&call, work->scopes, work->scope_count, &f) != 0)
+		log_line(LOG_WARN, "threads", "checkpoints of a deleted thread are left", {"reason", LOG_STRV(f.message)});
+}
+
 /* ---- storing ---- */
+
+SQL(SQL_FORGOTTEN, "DELETE FROM effect WHERE n = $1");
 
 static int store(struct tx *tx, void *arg, struct failure *f)
 {
 	struct work *work = arg;
 
+	if (work->type == EFFECT_FORGET)
+		return tx_run(tx, f, SQL_FORGOTTEN, "i", work->effect_n) < 0 ? -1 : 0;
 	return work->type == EFFECT_PREPARE || work->type == EFFECT_SETUP ? preparation_step(tx, &work->prepared, f)
 									   : checkpoint_put(tx, &work->captured, f);
 }
@@ -222,7 +241,9 @@ static int read_work(struct work *work, int64_t thread_n, struct str payload, st
 		work->script = project.setup_script;
 		rc = work->type == EFFECT_PREPARE ? read_order(work, payload)
 			: work->type == EFFECT_SETUP ? thread_cwd(&s, &work->thread, &work->cwd, f)
-						       : read_capture(work, &s, f);
+			: work->type == EFFECT_FORGET
+			? kept_scopes_list(&s, thread_n, &work->scopes, &work->scope_count, f)
+			: read_capture(work, &s, f);
 	}
 	snapshot_end(&s);
 	return rc;
@@ -242,7 +263,7 @@ static void take_up(struct threads *threads, const struct found *found)
 	struct failure f;
 
 	failure_init(&f, arena);
-	*work = (struct work){.job = {.work = is_preparing ? prepare : capture},
+	*work = (struct work){.job = {.work = is_preparing ? prepare : found->type == EFFECT_FORGET ? forget : capture},
 		.next = threads->works,
 		.threads = threads,
 		.arena = arena,
@@ -269,7 +290,18 @@ static struct work *work_of(struct threads *threads, int64_t effect_n)
 	return NULL;
 }
 
-SQL(SQL_WORK, "SELECT n, thread_n, run_n, type, payload FROM effect WHERE type IN (5, 6, 7, 8) ORDER BY n");
+SQL(SQL_WORK, "SELECT n, thread_n, run_n, type, payload FROM effect WHERE type IN (5, 6, 7, 8, 9) ORDER BY n");
+
+/* What is still being captured would come back after it was forgotten. */
+static bool must_wait(const struct threads *threads, const struct found *found)
+{
+	if (found->type != EFFECT_FORGET)
+		return false;
+	for (const struct work *work = threads->works; work != NULL; work = work->next)
+		if (work->thread.n == found->thread_n)
+			return true;
+	return false;
+}
 
 static int read_found(struct threads *threads, struct arena *arena, struct found **out, size_t *count, struct failure *f)
 {
@@ -315,7 +347,7 @@ static void look_for_work(struct threads *threads)
 
 		if (work != NULL)
 			work->is_wanted = true;
-		else
+		else if (!must_wait(threads, &found[i]))
 			take_up(threads, &found[i]);
 	}
 	for (struct work *work = threads->works; work != NULL; work = work->next)

@@ -167,6 +167,7 @@ static int try_one(struct giving *g, const struct waiting *w, struct failure *f)
 	case EFFECT_SETUP:
 	case EFFECT_BASELINE:
 	case EFFECT_CAPTURE:
+	case EFFECT_FORGET:
 	case EFFECT_COUNT:
 		break;
 	}

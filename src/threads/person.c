@@ -170,7 +170,7 @@ int person_delete(struct tx *tx, struct str id, struct json_writer *w, struct fa
 	if (thread.archived_at == 0)
 		thread.archived_at = tx->snapshot.now;
 	thread.deleted_at = tx->snapshot.now;
-	if (put_away(tx, &thread, RUN_CANCELLED, f) != 0)
+	if (put_away(tx, &thread, RUN_CANCELLED, f) != 0 || effect_add(tx, thread.n, 0, EFFECT_FORGET, STR_NONE, f) != 0)
 		return -1;
 	jw_kstr(w, "threadId", thread.id);
 	jw_ktext(w, "status", "deleted");

@@ -53,21 +53,36 @@ int kept_worktree_remove(const struct workspace_call *call, const struct kept_wo
 
 SQL(SQL_SCOPES, "SELECT id, cwd FROM checkpoint_scope WHERE thread_n = $1");
 
-int thread_forget_checkpoints(const struct workspace_call *call, struct snapshot *s, int64_t thread_n, struct failure *f)
+int kept_scopes_list(struct snapshot *s, int64_t thread_n, struct kept_scope **out, size_t *count, struct failure *f)
 {
 	AUTO(query_endp) struct query q = {0};
+	size_t room = 0;
 	int rc;
 
+	*out = NULL;
+	*count = 0;
 	if (query(s, &q, f, SQL_SCOPES, "i", thread_n) != 0)
 		return -1;
 	while ((rc = query_next(&q, f)) == 1) {
+		if (*count == room) {
+			*out = arena_grow(s->arena, *out, room * sizeof(**out), (room * 2 + 8) * sizeof(**out));
+			room = room * 2 + 8;
+		}
+		(*out)[(*count)++] = (struct kept_scope){.id = col_str(&q, 0), .cwd = col_str(&q, 1)};
+	}
+	return rc;
+}
+
+int kept_scopes_forget(const struct workspace_call *call, const struct kept_scope *scopes, size_t count, struct failure *f)
+{
+	for (size_t i = 0; i < count; i++) {
 		struct repository repository;
 		struct failure gone;
 
 		failure_init(&gone, call->arena);
-		if (repository_find(call, col_str(&q, 1), &repository, &gone) == 0
-			&& checkpoint_forget(call, repository.top, col_str(&q, 0), f) != 0)
+		if (repository_find(call, scopes[i].cwd, &repository, &gone) == 0
+			&& checkpoint_forget(call, repository.top, scopes[i].id, f) != 0)
 			return -1;
 	}
-	return rc;
+	return 0;
 }

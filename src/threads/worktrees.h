@@ -18,7 +18,14 @@ int worktrees_list(struct snapshot *s, struct kept_worktree **out, size_t *count
 /* As worktree_remove: with losses (worktree_losses) only if `force` is their token. Its thread stays and can be read; what is
  * sent to it fails, as its folder is missing. */
 int kept_worktree_remove(const struct workspace_call *call, const struct kept_worktree *tree, struct str force, struct failure *f);
-/* The refs of all checkpoints of a thread, for when it is deleted. Where its repository is gone there is nothing to do. */
-int thread_forget_checkpoints(const struct workspace_call *call, struct snapshot *s, int64_t thread_n, struct failure *f);
+
+/* Where the refs of a thread's checkpoints stand. */
+struct kept_scope {
+	struct str id, cwd;
+};
+
+int kept_scopes_list(struct snapshot *s, int64_t thread_n, struct kept_scope **out, size_t *count, struct failure *f);
+/* They go, for a thread that was deleted. Where its repository is gone there is nothing to do. */
+int kept_scopes_forget(const struct workspace_call *call, const struct kept_scope *scopes, size_t count, struct failure *f);
 
 #endif

@@ -438,6 +438,16 @@ def test_a_run_ends_with_a_checkpoint_of_what_it_changed(desk):
     assert git(desk.root, "rev-parse", "HEAD") == head and git(desk.root, "diff", "--cached") == ""
 
 
+def test_the_checkpoints_of_a_deleted_thread_go_with_it_and_no_others(desk):
+    desk.open()
+    first, second = desk.launch("change it"), desk.launch("where")
+    assert [desk.wait(thread) for thread in (first, second)] == ["completed"] * 2
+    kept = {row["ref"] for row in desk.checkpoints(second)}
+    desk.dais.run("threads", "delete", first["threadId"], check=0)
+    until(lambda: set(git(desk.root, "for-each-ref", "--format=%(refname)", "refs/dais").split()) == kept)
+    until(lambda: not desk.rows("SELECT n FROM effect"))
+
+
 def test_where_there_is_no_repository_the_run_completes_all_the_same(desk):
     desk.open(is_repository=False)
     thread = desk.launch("write something")

@@ -269,6 +269,8 @@ static void the_refs_of_a_thread_go_with_it(void **state)
 	struct workspace_call call = {.arena = st->arena};
 	struct captured in = {.ordinal = 0};
 	struct thread_run_row row;
+	struct kept_scope *scopes;
+	size_t scope_count;
 	struct snapshot s;
 	struct failure f;
 	int64_t thread = make_thread(st), run;
@@ -286,7 +288,8 @@ static void the_refs_of_a_thread_go_with_it(void **state)
 	assert_int_equal(try_capture(st, run, in), 0);
 	assert_int_equal(system(arena_printf(st->arena, "%s1", refs)), 0);
 	assert_int_equal(snapshot_begin(st->store, st->arena, &s, &f), 0);
-	assert_int_equal(thread_forget_checkpoints(&call, &s, thread, &f), 0);
+	assert_int_equal(kept_scopes_list(&s, thread, &scopes, &scope_count, &f), 0);
+	assert_int_equal(kept_scopes_forget(&call, scopes, scope_count, &f), 0);
 	snapshot_end(&s);
 	assert_int_equal(system(arena_printf(st->arena, "%s0", refs)), 0);
 	work(st, run, "done");
