@@ -72,14 +72,25 @@ static enum failure_code code_of(enum failure_code code)
 	}
 }
 
-static struct str message_of(struct arena *arena, const struct failure *f)
+/* "task: is required; mode: must be one of async, wait". Who sent a name that is not there is told which are. */
+static struct str message_of(const struct plain_frame *frame, const struct failure *f)
 {
+	const char *between = "";
 	struct buf out;
 
-	buf_init(&out, arena, SIZE_MAX);
+	buf_init(&out, frame->request->arena, SIZE_MAX);
 	buf_add_str(&out, f->message);
-	for (const struct failure_field *field = f->fields; field != NULL; field = field->next)
-		buf_printf(&out, "%s%.*s %.*s", out.n == 0 ? "" : " ", STRF(field->path), STRF(field->reason));
+	if (out.n > 0)
+		between = " ";
+	for (const struct failure_field *field = f->fields; field != NULL; field = field->next, between = "; ")
+		buf_printf(&out, "%s%.*s: %.*s", between, STRF(field->path), STRF(field->reason));
+	if (f->code != FAIL_UNKNOWN_PARAMETER || memchr(f->fields->path.p, '.', f->fields->path.n) != NULL)
+		return buf_str(&out);
+	buf_add_str(&out, STR(" (it takes"));
+	between = " ";
+	for (const struct field *field = frame->plain->fields; field->name != NULL; field++, between = ", ")
+		buf_printf(&out, "%s%s", between, field->name);
+	buf_printf(&out, "%s)", between[0] == ' ' ? " nothing" : "");
 	return buf_str(&out);
 }
 
@@ -95,7 +106,7 @@ static void refuse(struct plain_frame *frame, const struct failure *f)
 	jw_object_begin(&w);
 	jw_ktext(&w, "_tag", "OrchestratorMcpFailure");
 	jw_ktext(&w, "code", failure_info(code)->wire);
-	jw_kstr(&w, "message", message_of(request->arena, f));
+	jw_kstr(&w, "message", message_of(frame, f));
 	jw_kint_opt(&w, "retryAfterMs", f->retry_after_ms);
 	jw_object_end(&w);
 	request->envelope = buf_str(&out);

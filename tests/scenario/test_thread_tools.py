@@ -124,7 +124,8 @@ def test_every_way_of_calling_gives_the_same(desk, way):
 
 
 @pytest.mark.parametrize("tool, arguments, says", [
-    ("delegate_task", {"prompt": "x"}, "prompt"), ("delegate_task", {"task": "  "}, "task"),
+    ("delegate_task", {"prompt": "x"}, "prompt: no such parameter (it takes task, "),
+    ("delegate_task", {"task": "  "}, "task"),
     ("delegate_task", {"task": "x" * 120001}, "task"), ("create_threads", {"threads": [{"promt": "x"}]}, "promt"),
     ("create_threads", {"threads": []}, "threads"), ("create_threads", {"threads": [{}] * 21}, "threads"),
     ("t3_thread_list", {"limit": 0}, "limit"), ("t3_thread_list", {"limit": 101}, "limit"),
