@@ -85,8 +85,6 @@ void text_or_null(struct json_writer *w, const char *key, struct str text);
 /* Members of the answer of delegate_task and task_status; *is_over: the status is a terminal one. */
 int task_write(struct snapshot *s, const struct subagent_row *task, bool wait_timed_out, struct json_writer *w,
 	bool *is_over, struct failure *f);
-/* Its status as callers see it. */
-int task_status_word(struct snapshot *s, const struct subagent_row *task, const char **out, struct failure *f);
 /* A task of the caller's own thread: TASK_NOT_FOUND for every other. */
 int asking_task(struct snapshot *s, const struct asking *asking, struct str task_id, struct subagent_row *out,
 	struct failure *f);

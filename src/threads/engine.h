@@ -29,8 +29,6 @@ bool thread_is_homeless(const struct thread_row *thread);
 int thread_is_preparing(struct snapshot *s, int64_t thread_n, struct failure *f);
 /* Where its agent works. */
 int thread_cwd(struct snapshot *s, const struct thread_row *thread, struct str *out, struct failure *f);
-/* Is any run not at its end: 1, 0, -1. */
-int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f);
 
 /* `wanted`, or else what `text` begins with, cut to so many characters. */
 struct str thread_title(struct arena *arena, struct str wanted, struct str text, size_t chars);

@@ -2,6 +2,7 @@
 #include "threads/view.h"
 
 #include "threads/engine.h"
+#include "workspace/workspace.h"
 
 enum how { AS_TEXT, AS_INT, AS_BOOL, AS_TIME, AS_JSON, AS_WORD, AS_ID };
 
@@ -22,6 +23,11 @@ SQL(SQL_RUN_ID, "SELECT t.id, r.ordinal FROM thread_run r JOIN thread t ON t.n =
 SQL(SQL_RUN_ID_OF_ATTEMPT,
 	"SELECT t.id, r.ordinal FROM run_attempt a JOIN thread_run r ON r.n = a.run_n JOIN thread t ON t.n = r.thread_n"
 	" WHERE a.n = $1");
+
+static const char *capture_status_name(int64_t value)
+{
+	return checkpoint_status_name((enum checkpoint_status)value);
+}
 
 #define TEXT(key, name) key, name, AS_TEXT, NULL, NULL
 #define INT(key) key, key, AS_INT, NULL, NULL

@@ -80,14 +80,6 @@ int64_t ident_run_ordinal(struct arena *arena, struct str thread_id, struct str 
 	return ordinal > 0 && str_eq(ident_run(arena, thread_id, ordinal), run_id) ? ordinal : 0;
 }
 
-struct str ident_root_node(struct arena *arena, struct str run_id, int64_t attempt)
-{
-	struct str stem = IDENT(arena, "node:run", run_id);
-
-	return attempt <= 1 ? str_printf(arena, "%.*s:root", STRF(stem))
-			    : str_printf(arena, "%.*s:attempt:%lld:root", STRF(stem), (long long)attempt);
-}
-
 struct str ident_namespace(struct arena *arena)
 {
 	unsigned char bytes[8];

@@ -14,7 +14,6 @@ struct str ident_random(struct arena *arena, const char *kind);
 struct str ident_run(struct arena *arena, struct str thread_id, int64_t ordinal);
 /* The ordinal that is written in the id of a run of this thread, or 0. */
 int64_t ident_run_ordinal(struct arena *arena, struct str thread_id, struct str run_id);
-struct str ident_root_node(struct arena *arena, struct str run_id, int64_t attempt);
 /* 16 hex digits: scope of request keys. */
 struct str ident_namespace(struct arena *arena);
 struct str ident_number(struct arena *arena, int64_t number);

@@ -59,13 +59,6 @@ static int word(struct looking *l, const char **out, struct failure *f)
 	return 0;
 }
 
-int task_status_word(struct snapshot *s, const struct subagent_row *task, const char **out, struct failure *f)
-{
-	struct looking l = {.s = s, .task = task};
-
-	return look(&l, f) != 0 ? -1 : word(&l, out, f);
-}
-
 void text_or_null(struct json_writer *w, const char *key, struct str text)
 {
 	if (text.p == NULL) {

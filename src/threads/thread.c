@@ -20,7 +20,6 @@ int thread_touch(struct tx *tx, struct thread_row *thread, struct failure *f)
 /* "status < 5" is the condition of an index. */
 SQL(SQL_BLOCKING_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 AND status IN (0, 2, 3, 4) AND status < 5 LIMIT 1");
 SQL(SQL_LATEST_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 ORDER BY ordinal DESC LIMIT 1");
-SQL(SQL_OPEN_RUN, "SELECT n FROM thread_run WHERE thread_n = $1 AND status < 5 LIMIT 1");
 
 static int run_by(struct snapshot *s, const char *sql, int64_t thread_n, struct thread_run_row *out, struct failure *f)
 {
@@ -38,13 +37,6 @@ int thread_blocking_run(struct snapshot *s, int64_t thread_n, struct thread_run_
 int thread_latest_run(struct snapshot *s, int64_t thread_n, struct thread_run_row *out, struct failure *f)
 {
 	return run_by(s, SQL_LATEST_RUN, thread_n, out, f);
-}
-
-int thread_has_run(struct snapshot *s, int64_t thread_n, struct failure *f)
-{
-	int64_t n;
-
-	return query_int(s, &n, f, SQL_OPEN_RUN, "i", thread_n);
 }
 
 bool thread_is_homeless(const struct thread_row *thread)

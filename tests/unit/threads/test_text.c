@@ -63,8 +63,6 @@ static void a_run_is_found_by_the_ordinal_in_its_id(void **state)
 	assert_int_equal(ident_run_ordinal(arena, STR("thread:other"), ident_run(arena, thread, 7)), 0);
 	assert_int_equal(ident_run_ordinal(arena, thread, STR("run:thread:thread%3Amcp%3Ans%3Aa%253Ab%3A0:ordinal:07")), 0);
 	assert_int_equal(ident_run_ordinal(arena, thread, STR("run:thread:thread%3Amcp%3Ans%3Aa%253Ab%3A0:ordinal:-1")), 0);
-	assert_text(arena, ident_root_node(arena, STR("run:x"), 1), "node:run:run%3Ax:root");
-	assert_text(arena, ident_root_node(arena, STR("run:x"), 2), "node:run:run%3Ax:attempt:2:root");
 	assert_int_equal(ident_namespace(arena).n, 16);
 	assert_false(str_eq(ident_random(arena, "m"), ident_random(arena, "m")));
 }
