@@ -300,7 +300,7 @@ def test_a_server_that_drains_leaves_no_process(stopped):
     process.kill()
     process.communicate()
     stopped.stop(seconds=60)
-    assert agents.processes() == []
+    until(lambda: agents.processes() == [])
     stopped.start()
     assert agents.show(thread)["runs"][0]["status"] not in ("running", "starting")
     agents.finish()

@@ -219,7 +219,7 @@ def test_a_drained_server_leaves_nothing(rehearse):
     task = rehearsal.delegate("work")
     until(lambda: rehearsal.runs(task) == [rehearsal.RUNNING] and len(rehearsal.processes()) > 2)
     rehearsal.dais.stop(30)
-    assert not rehearsal.processes() and not rehearsal.directories()
+    until(lambda: not rehearsal.processes() and not rehearsal.directories())
     rehearsal.start()
     assert rehearsal.status(task["taskId"])["status"] in ("failed", "cancelled", "interrupted")
 

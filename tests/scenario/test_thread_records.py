@@ -79,7 +79,8 @@ def test_threads_go_there_and_back_and_what_was_alive_ends_there(busy, rehearse,
     assert other.status(busy.quick["taskId"])["summary"] == "done-42"
     ended = other.ended(busy.slow["taskId"])
     assert ended["status"] == "cancelled"
-    assert not other.rows("SELECT n FROM provider_session WHERE status < 4") and not other.processes()
+    assert not other.rows("SELECT n FROM provider_session WHERE status < 4")
+    until(lambda: not other.processes())
     assert doctor(other.dais, "--rebuild")["ok"]
     assert other.wait("quick again")["summary"] == "done-42"
     # the original noticed nothing
@@ -107,7 +108,7 @@ def test_a_provider_that_is_gone_leaves_no_run_at_work(busy):
     busy.config.write_text(busy.config.read_text().replace("rehearse:", "other:"))
     busy.start()
     assert busy.ended(busy.slow["taskId"])["status"] == "cancelled"
-    assert not busy.processes() and not busy.directories()
+    until(lambda: not busy.processes() and not busy.directories())
 
 
 def test_agents_that_the_database_does_not_know_are_ended(busy):
@@ -118,7 +119,7 @@ def test_agents_that_the_database_does_not_know_are_ended(busy):
         file.unlink()
     busy.is_known = False
     busy.start()
-    assert not busy.processes() and not busy.directories()
+    until(lambda: not busy.processes() and not busy.directories())
     assert busy.wait("quick again")["summary"] == "done-42"
 
 
